@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from inspect import Parameter as Argument
 from inspect import Signature, cleandoc
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast, get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -157,8 +157,7 @@ class Analysis(Result):
         """Returns what is shared under a key, or reads it."""
         if repr(key) not in self.shared:
             self.shared[repr(key)] = read()
-        result: Read = self.shared[repr(key)]
-        return result
+        return cast("Read", self.shared[repr(key)])
 
     @abstractmethod
     def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, Any]:
@@ -234,11 +233,8 @@ class Analysis(Result):
 
     def section(self) -> Section:
         """Returns the section of a report."""
-        tables = tuple(
-            replace(table, name=f"{self.name}-{number}")
-            for number, table in enumerate(self.table(), 1)
-            if len(table.frame)
-        )
+        named = enumerate(self.table(), 1)
+        tables = tuple(replace(table, name=f"{self.name}-{place}") for place, table in named if len(table.frame))
         alt = f"{self.title}; the numbers are in the tables above."
         figure = ReportFigure(f"figure-{self.name}", self.title, alt, svg_of(self.plot()))
         return Section(self.name, self.title, tables=tables, figures=(figure,))
@@ -375,13 +371,9 @@ def intervals_of(rows: pd.DataFrame, digits: int = 2) -> list[str]:
 def with_intervals(
     rows: pd.DataFrame, keys: Sequence[str], *, scale: Mapping[str, float] | None = None, digits: int = 2
 ) -> pd.DataFrame:
-    """Returns a row for each combination of the keys, with the value and interval of each measure.
+    """Returns a row for each combination of the keys, with the value and interval of each `measure` of the rows.
 
-    Args:
-        rows: the keys, `measure`, `value`, `low` and `high`.
-        keys: the columns that identify a row.
-        scale: factors of measures.
-        digits: decimals of the intervals.
+    Values are multiplied by the `scale` of their measure; `digits` are the decimals of the intervals.
     """
     table: dict[tuple[Any, ...], Row] = {}
     for row in rows.to_dict("records"):

@@ -130,10 +130,7 @@ def parsed(name: str, about: "Parameter", value: Any) -> Any:
 def explain(
     subjects: Subjects,
     corpus: Annotated[
-        str,
-        typer.Option(
-            help="The corpus of `repetition-bias`, `compress` and `retrieve`: one sentence a line, or `sample`."
-        ),
+        str, typer.Option(help="The corpus of `repetition-bias`, `compress` and `retrieve`, a sentence a line.")
     ] = "sample",
     query: Annotated[
         list[str] | None, typer.Option(help="A query for `retrieve`; by default three of the sample. Repeatable.")

@@ -258,11 +258,7 @@ def _difference_cell(row: Mapping[Any, Any]) -> str:
 
 
 def sizes_of(width: int, chosen: Sequence[int], name: str) -> list[int]:
-    """Returns the numbers of dimensions to keep, the largest first: all, and the chosen ones or halves.
-
-    >>> sizes_of(384, (), "minilm")
-    [384, 192, 96, 48, 24, 16]
-    """
+    """Returns the numbers of dimensions to keep, the largest first: all, and the chosen ones or halves."""
     for size in chosen:
         if not 1 <= size <= width:
             raise UserError(f"--sizes {size}: the vectors of {name} have {width} dimensions; give 1 to {width}.")
@@ -278,11 +274,7 @@ def kind_of(numbers: Numbers) -> Kind:
 def scores_of(model: PairedVectors, sizes: Sequence[int], draws: int, seed: int) -> dict[Cell, Scores]:
     """Returns the scores of every smaller vector, the largest first; sizes above the rank have no components.
 
-    Args:
-        model: the vectors.
-        sizes: the numbers of dimensions, all of them first.
-        draws: the number of draws of random dimensions.
-        seed: the seed of the draws.
+    `sizes` starts with all dimensions; `draws` is the number of draws of random ones.
     """
     # Alone, as busy cores slow down a decomposition in several threads.
     (principal,) = in_threads(compression.principal_of, [model.calibration])

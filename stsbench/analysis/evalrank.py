@@ -128,13 +128,8 @@ def match_ranks(
     """Returns the rank of each match: 1 plus the number of other sentences with a higher cosine.
 
     The query itself is left out; among ties the match is first. Searches with a vector without direction get the
-    last rank.
-
-    Args:
-        vectors: (n, d), one row per sentence, n at least 2.
-        searches: (m, 2) rows of queries and matches.
-        centred: whether to subtract the mean of the rows first.
-        progress: called with the number of searches done.
+    last rank. `vectors` are (n, d), `searches` (m, 2) rows of queries and matches; `centred` subtracts the mean of
+    the rows first.
 
     Returns:
         (m,) ranks from 1, and masks of tied matches and of searches without direction.

@@ -21,11 +21,7 @@ _SAME = 1e-9
 
 
 def analysable(runs: Wanted | Sequence[Wanted] | None) -> dict[str, Subject]:
-    """Returns records and models by their names in tables and figures; None stands for the packaged model.
-
-    Raises:
-        UserError: if a record was imported.
-    """
+    """Returns records and models by their names in tables; a UserError if a record was imported."""
     subjects = named_subjects(runs)
     for name, subject in subjects.items():
         if isinstance(subject, RunRecord) and subject.is_imported:

@@ -35,7 +35,6 @@ SPEARMAN, SIGNED, ABSOLUTE = "spearman", "signed difference", "absolute differen
 PARTIAL, SLOPE, ERROR, RELATIVE = "partial spearman", "slope", "error", "relative error"
 CONTRAST, MARGIN = "design contrast", "design margin"
 MEANINGS = ("same-meaning", "related", "different-meaning")
-AGAINST, WITH = "length against meaning", "length with meaning"
 
 THRESHOLDS = {"words": 3, "subwords": 3, "characters": 15}
 """The largest short difference by default, by unit; in the papers 3."""
@@ -342,8 +341,8 @@ def _design_rows(pairs: pd.DataFrame, estimates: Estimates) -> Iterator[Row]:
         yield row(CONTRAST, meaning, (same, different), contrasts[-1])
     yield row(CONTRAST, "mean", sizes, mean(contrasts))
     for group, same, different in (
-        (AGAINST, "same-meaning-different-length", "different-meaning-same-length"),
-        (WITH, "same-meaning-same-length", "different-meaning-different-length"),
+        ("length against meaning", "same-meaning-different-length", "different-meaning-same-length"),
+        ("length with meaning", "same-meaning-same-length", "different-meaning-different-length"),
     ):
         yield row(MARGIN, group, (same, different), similarities[same] - similarities[different])
 

@@ -258,7 +258,6 @@ class RankedPairs:
 
     @classmethod
     def of(cls, task: ScoredTask, kinds: Mapping[str, PairKind]) -> "RankedPairs":
-        """Ranks the pairs of a task."""
         low, high = task.gold_range
         gold = np.asarray(task.pairs["gold"], dtype=float)
         scaled = (gold - low) / (high - low) if high > low else np.zeros(len(gold))
@@ -271,7 +270,6 @@ class RankedPairs:
 
     @property
     def losses(self) -> Floats:
-        """The squared difference of the two ranks."""
         return (self.similarity - self.gold) ** 2
 
     def inside(self, kind: str) -> Floats:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ from stsbench.render.figures import shortened
 from stsbench.render.table import Table, Tables
 from stsbench.scoring.subjects import RecordedModel, Subject, vectors_of
 from stsbench.statistics.geometry import unit_rows
-from stsbench.statistics.neighbours import nearest
+from stsbench.statistics.neighbours import Nearest, nearest
 from stsbench.statistics.similarity import zero_rows
 
 if TYPE_CHECKING:
@@ -32,13 +32,6 @@ _AT_ONCE = 8192
 
 _TITLE_CHARACTERS = 52
 """Characters of a query in the title of its panel."""
-
-
-class Neighbours(NamedTuple):
-    """The nearest rows of each query, nearest first, and their cosines; both (queries, k)."""
-
-    rows: NDArray[np.int64]
-    cosines: NDArray[np.float64]
 
 
 class Retrieve(Analysis):
@@ -79,7 +72,7 @@ class Retrieve(Analysis):
         queries = [self.query] if isinstance(self.query, str) else list(self.query)
         return list(dict.fromkeys(queries or load_sample().pairs.drop_duplicates("subset")["sentence1"].head(3)))
 
-    def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, Neighbours]:
+    def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, Nearest]:
         if not all(text.strip() for text in self._queries):
             raise UserError("--query is empty: give a sentence.")
         if str(self.corpus).endswith(".npy"):
@@ -91,10 +84,10 @@ class Retrieve(Analysis):
             vectors = vectors_of(subject, [*self._queries, *numbers], self.progress).each()
             parts = (vectors[start : start + _AT_ONCE] for start in range(first, len(vectors), _AT_ONCE))
             rows, cosines = find_neighbours(name, vectors[:first], parts, self.k)
-            models[name] = Neighbours(np.array(list(numbers.values()))[rows], cosines)
+            models[name] = Nearest(np.array(list(numbers.values()))[rows], cosines)
         return models
 
-    def _among_vectors(self, subjects: Mapping[str, Subject]) -> Mapping[str, Neighbours]:
+    def _among_vectors(self, subjects: Mapping[str, Subject]) -> Mapping[str, Nearest]:
         """Returns the neighbours of queries among the vectors of a file."""
         embedded = Embedded.read(Path(self.corpus).expanduser())
         models = {}
@@ -112,7 +105,7 @@ class Retrieve(Analysis):
             yield part
             self.progress("looking at vectors", number * _AT_ONCE + len(part), embedded.rows)
 
-    def measure(self, model: str, given: Neighbours) -> Iterator[Row]:
+    def measure(self, model: str, given: Nearest) -> Iterator[Row]:
         for query, numbers, cosines in zip(self._queries, *given, strict=True):
             for rank, (number, cosine) in enumerate(zip(numbers.tolist(), cosines, strict=True), 1):
                 about = {"sentence": self.sentences[number], "number": number + 1}
@@ -121,13 +114,12 @@ class Retrieve(Analysis):
     def table(self) -> Tables:
         tables = []
         for query, part in self.frame.groupby("query", sort=False):
-            columns: list[pd.Series[Any]] = [pd.Series(sorted(set(part["rank"])), name="rank")]
-            names = ["rank"]
+            is_one, columns = part["model"].nunique() == 1, {"rank": pd.Series(sorted(set(part["rank"])))}
             for model, side in part.groupby("model", sort=False):
-                names += ["cosine" if part["model"].nunique() == 1 else f"{model}: cosine", str(model)]
-                columns += [side[name].reset_index(drop=True) for name in ("cosine", "sentence")]
-            table = pd.concat(columns, axis=1).set_axis(names, axis="columns")
-            tables.append(Table(table, f"Nearest to: {query}", 3))
+                name = "cosine" if is_one else f"{model}: cosine"
+                cells = side.reset_index(drop=True)
+                columns |= {name: cells["cosine"], str(model): cells["sentence"]}
+            tables.append(Table(pd.DataFrame(columns), f"Nearest to: {query}", 3))
         return Tables(tables)
 
     def panels(self) -> Mapping[str, pd.DataFrame]:
@@ -143,7 +135,7 @@ class Retrieve(Analysis):
         return figure
 
 
-def find_neighbours(model: str, queries: Vectors, corpus: Iterable[Vectors], k: int) -> Neighbours:
+def find_neighbours(model: str, queries: Vectors, corpus: Iterable[Vectors], k: int) -> Nearest:
     """Returns the k rows of a corpus with the highest cosine to each query, without zero vectors.
 
     The (n, d) matrix of the corpus comes in blocks of rows, which are in memory one at a time.
@@ -164,12 +156,12 @@ def find_neighbours(model: str, queries: Vectors, corpus: Iterable[Vectors], k: 
             yield first + usable, unit_rows(part[usable])
             first += len(part)
 
-    rows, cosines = nearest(unit_rows(queries), blocks(), k)
-    if k > rows.shape[1]:
+    neighbours = nearest(unit_rows(queries), blocks(), k)
+    if k > (count := neighbours.rows.shape[1]):
         raise UserError(
-            f"{k} neighbours: {model} has nonzero vectors of {rows.shape[1]} sentences only; give a smaller --top."
+            f"{k} neighbours: {model} has nonzero vectors of {count} sentences only; give a smaller --top."
         )
-    return Neighbours(rows, cosines)
+    return neighbours
 
 
 retrieve = Retrieve.verb

@@ -159,10 +159,10 @@ def widen(text: str) -> str:
 
 
 def misspell(text: str, *, share: float, seed: int = 0) -> str:
-    """Adds a typo to each word of at least 3 letters with the probability `share`.
+    """Adds a typo to each word of at least 3 letters with the probability `share`; fewer are among more.
 
-    A typo drops a letter, doubles it, swaps it with the previous one, or hits the next key; it never changes the
-    first letter. The typos of a smaller share are among those of a larger one.
+    A typo drops a letter, doubles it, swaps it with the previous one, or hits the next key; the first letter
+    stays.
 
     >>> misspell("the children are playing in the garden", share=1.0)
     'thr chikdren ate plyaing in tje gsrden'

@@ -89,17 +89,6 @@ def test_dimensions_and_whitening_of_a_run_are_done_again(vectors_file: Path) ->
         sb.compress(white)
 
 
-def test_a_missing_or_changed_items_table_is_an_error_only_for_what_reads_it(run: Path) -> None:
-    items = run / "items.parquet"
-    items.write_bytes(b"another")
-    with pytest.raises(UserError, match=r"items.parquet is not the table that run.json was computed from"):
-        sb.length_bias(run)
-    items.unlink()
-    with pytest.raises(UserError, match=r"items.parquet is missing: copy it beside run.json, or measure again"):
-        sb.density(run)
-    assert len(sb.geometry(run, task="sample").frame) == 1
-
-
 def test_the_papers_rows_are_added(run: Path) -> None:
     frame = sb.length_bias(run, published=True).frame
     rows = frame[frame["model"] == "SimCSE-BERT-base (published)"].set_index(["measure", "task", "group"])["value"]

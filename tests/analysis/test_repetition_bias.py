@@ -7,7 +7,6 @@ import pytest
 from scipy.stats import t
 
 from stsbench.analysis.repetition_bias import RepetitionBias, RepetitionProbe, Triple
-from stsbench.base.errors import UserError
 from stsbench.statistics.seeds import generator
 
 WORDS = [*"abcdefghijklmnopqr", "Rain", "rain", "Owl"]
@@ -43,17 +42,6 @@ def test_the_words_that_are_shared_are_repeated_in_place_whatever_their_case() -
     assert probe.draw(1, generator(0)) == [
         Triple(query, candidate, "This This is a VERY VERY tall tree with a nest that nobody else saw before")
     ]
-
-
-def test_a_corpus_with_too_few_candidates_says_how_many_it_found() -> None:
-    corpus = [*corpus_of(10), "nothing here is like any of those"]
-    probe = RepetitionProbe(corpus)
-    found = sum(bool(brute_force(corpus, query)) for query in range(len(corpus)))
-    assert 0 < found < 100
-    with pytest.raises(UserError, match=f"{found} of the {len(corpus)} sentences of the corpus have a candidate"):
-        probe.draw(100, generator(0))
-    with pytest.raises(UserError, match="0 of the 1 sentences of the corpus have a candidate"):
-        RepetitionProbe(["alone"]).draw(1, generator(0))
 
 
 def cosines_of(seeds: int = 4, queries: int = 50, rise: float = 0.02) -> list[tuple[np.ndarray, np.ndarray]]:

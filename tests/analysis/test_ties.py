@@ -9,7 +9,6 @@ import pytest
 from scipy.stats import spearmanr
 
 import stsbench as sb
-from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sample
 
 Encode = Callable[[list[str]], Any]
@@ -50,8 +49,3 @@ def test_the_average_is_over_tasks(hash_encode: Encode, toy_data: Callable[..., 
         assert recorded[column].iloc[2] == pytest.approx(recorded[column].iloc[:2].mean())
     assert recorded["pairs"].tolist() == [30, 30, 60]
     assert len(result.table()) == 2
-    only = sb.ties(record, tasks=["two"])
-    assert only.frame["task"].unique().tolist() == ["two"]
-    assert len(only.table()) == 1
-    with pytest.raises(UserError, match=r"has no three \(it has one, two\)"):
-        sb.ties(record, tasks=["three"])

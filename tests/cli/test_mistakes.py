@@ -214,6 +214,7 @@ MAKING = [
     ("data get sentevl", "did you mean senteval"),
     ("data verify STS1", "STS1"),
     ("published row esimsce-bert-base", "did you mean esimcse"),
+    ("published show esimcse-coling2022-33", "did you mean"),
     ("published list things", "'things'"),
 ]
 

@@ -5,7 +5,6 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from stsbench.base.errors import UserError
 from stsbench.cli.app import app
 from stsbench.published.catalogue import row, rows
 from stsbench.published.lookup import other_prints
@@ -20,14 +19,9 @@ def output(*arguments: str) -> str:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["list"], ["simcse-slides-sts", "STS test sets"]),
-        (["list", "rows"], ["mocose-acl2022-1/glove-avg"]),
         (["list", "systems"], ["esimcse-bert-base", "78.27"]),
-        (["list", "checkpoints"], ["ffgcc/esimcse-bert-base-uncased", "cls_before_pooler"]),
         (["show", "esimcse-arxiv-v1-1"], ["0.7298"]),
-        (["show", "simcse-slides-supervised-data"], ["79.1 "]),
         (["show", "esimcse-coling2022-3", "--markdown"], ["| esimcse-bert-base | 73.40 |"]),
-        (["show", "esimcse-coling2022-3", "--latex"], [r"esimcse-bert-base & 73.40 &"]),
         (["show", "hume-sts", "--markdown"], ["| pairs | 50 | 50 | 40 | 30 |"]),
         (["row", "unsup-simcse-bert-base"], ["76.25", "74.54 simcse-slides-sts/unsup-simcse-bert-base-preprint"]),
         (["row", "minilm"], [" 72.37 ", " 85.39 "]),
@@ -37,19 +31,6 @@ def output(*arguments: str) -> str:
 def test_commands_print_names_and_values_as_the_papers_do(arguments: list[str], words: list[str]) -> None:
     printed = output(*arguments).replace("\n", " \n")
     assert [word for word in words if word not in printed] == []
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["list", "papers"], "choose one of tables"),
-        (["show", "esimcse-coling2022-33"], "did you mean"),
-        (["row", "esimcse-bert-bse"], "did you mean"),
-    ],
-)
-def test_an_unknown_name_is_refused(arguments: list[str], words: str) -> None:
-    with pytest.raises(UserError, match=words):
-        output(*arguments)
 
 
 @pytest.mark.parametrize(

@@ -50,11 +50,14 @@ _session_cache = tempfile.TemporaryDirectory(prefix="stsbench-tests-", ignore_cl
 os.environ["STSBENCH_CACHE"] = _session_cache.name
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the tests that measure seven tasks once: another worker that took some would measure them again.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the campaign of faults out unless it is selected; begin with the tests that measure seven tasks once.
 
-    Workers steal from the end.
+    Workers steal from the end, and another worker that took some of these would measure the tasks again.
     """
+    if "campaign" not in config.option.markexpr:
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("campaign")])
+        items[:] = [item for item in items if not item.get_closest_marker("campaign")]
     items.sort(key=lambda item: item.path.name != "test_golden.py")
 
 

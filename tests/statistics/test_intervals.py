@@ -134,6 +134,7 @@ def test_detectable_differences_and_needed_runs_have_the_stated_power():
     assert (np.abs(gap) / error > 2.03).mean() == pytest.approx(0.8, abs=0.03)
     assert seeds_needed(0.5, 0.8, NO_PAIRS) < seeds_needed(0.5, 0.8, known(0.01, 100.0))
     assert seeds_needed(0.5, 0.8, known(0.2**2, 100.0)) is None
+    assert seeds_needed(50.0, 1.0, NO_PAIRS) == 2
 
 
 DRAWS, CORRELATION = 300, 0.8

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from stsbench.data.own_pairs import load_pairs
     from stsbench.data.views import PairView
     from stsbench.diagnosis.diagnose import diagnose
-    from stsbench.encoders.callables import SavedVectors
     from stsbench.encoders.embedded import embed, embed_file
     from stsbench.encoders.fit import fit
     from stsbench.encoders.load import load
+    from stsbench.encoders.simple import SavedVectors
     from stsbench.judging.best_of import best_of
     from stsbench.judging.check import check
     from stsbench.judging.compare import compare
@@ -116,7 +116,7 @@ _HOMES = {
     "Intervals": "stsbench.scoring.settings:Intervals",
     "PairView": "stsbench.data.views:PairView",
     "RunRecord": "stsbench.records.record:RunRecord",
-    "SavedVectors": "stsbench.encoders.callables:SavedVectors",
+    "SavedVectors": "stsbench.encoders.simple:SavedVectors",
     "UserError": "stsbench.base.errors:UserError",
     "best_of": "stsbench.judging.best_of:best_of",
     "board": "stsbench.browsing.board:board",

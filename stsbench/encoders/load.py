@@ -13,15 +13,6 @@ from stsbench.base.errors import UserError
 from stsbench.base.extras import MINILM as MINILM_EXTRA
 from stsbench.base.extras import MODELS, require
 from stsbench.encoders.backends import require_combination, resolve_device
-from stsbench.encoders.callables import (
-    WORD_VECTOR_SUFFIXES,
-    CallableEncoder,
-    SavedVectors,
-    StaticEncoder,
-    from_function,
-    import_function,
-    is_callable,
-)
 from stsbench.encoders.checkpoint import ADAPTER_CONFIG, MINILM, PACKAGED, Checkpoint, find_checkpoint
 from stsbench.encoders.fitted import FittedEncoder, holds_fit, read_fit
 from stsbench.encoders.libraries import reporting_failures
@@ -34,6 +25,15 @@ from stsbench.encoders.sentence_transformers import (
     load_with_library,
     notes_on_code,
     read_settings,
+)
+from stsbench.encoders.simple import (
+    WORD_VECTOR_SUFFIXES,
+    CallableEncoder,
+    SavedVectors,
+    StaticEncoder,
+    from_function,
+    import_function,
+    is_callable,
 )
 from stsbench.encoders.template import NO_TEMPLATE, Template, read_template
 from stsbench.encoders.tokenizer import model_limit, position_limit

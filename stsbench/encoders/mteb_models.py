@@ -19,10 +19,10 @@ from stsbench.base.extras import require
 from stsbench.base.manifest import fingerprint
 from stsbench.data.catalogue import MTEB_TASKS
 from stsbench.encoders.backends import resolve_device
-from stsbench.encoders.callables import CallableEncoder
 from stsbench.encoders.checkpoint import PACKAGED, Checkpoint, find_checkpoint
 from stsbench.encoders.libraries import quiet_transformers, reporting_failures
 from stsbench.encoders.protocol import Encoder, Identity, OwnPooling, TokenSequence
+from stsbench.encoders.simple import CallableEncoder
 from stsbench.encoders.use import PRECISIONS, UNKNOWN, Use
 
 PREFIX = "mteb:"

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stsbench.base.errors import UserError
 from stsbench.base.extras import require
-from stsbench.encoders.callables import CallableEncoder
 from stsbench.encoders.checkpoint import AGAIN, Checkpoint, Module
 from stsbench.encoders.libraries import quiet_transformers, reporting_failures
 from stsbench.encoders.prompts import LIBRARY_CONFIG, SidedEncoder, own_prompt
 from stsbench.encoders.protocol import Identity
+from stsbench.encoders.simple import CallableEncoder
 from stsbench.encoders.tokenizer import model_limit, position_limit
 from stsbench.encoders.transformer import TransformerSettings
 from stsbench.encoders.use import PRECISIONS, USUAL, Use, option_of

@@ -31,7 +31,7 @@ from stsbench.statistics.estimate import verdict
 if TYPE_CHECKING:
     from torch import nn
 
-    from stsbench.encoders.callables import EncodeFunction
+    from stsbench.encoders.simple import EncodeFunction
 
 DEV_TASK = "STS-B:dev"
 """The default, as in the papers."""

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stsbench.base.errors import UserError
-from stsbench.encoders.callables import CallableEncoder, EncodeFunction
 from stsbench.encoders.network import Network
 from stsbench.encoders.poolers import parse_pooling
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.rendering import Part
+from stsbench.encoders.simple import CallableEncoder, EncodeFunction
 from stsbench.encoders.tokenizer import NO_LIMIT
 from stsbench.encoders.use import own_use
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from stsbench.base.errors import UserError
 from stsbench.data.views import split_and_view
-from stsbench.encoders.callables import SavedVectors
 from stsbench.encoders.checkpoint import PACKAGED, packaged_model
 from stsbench.encoders.load import load_with
 from stsbench.encoders.protocol import Encoder, Identity
+from stsbench.encoders.simple import SavedVectors
 from stsbench.encoders.use import Use, name_parts
 from stsbench.records.kinds import KINDS
 from stsbench.records.labels import NOT_PATHS

@@ -102,9 +102,7 @@ class ExperimentFolder:
                     else entry.name.startswith(".") or entry.name == JOB_LIST
                 )
                 if not is_started:
-                    raise UserError(
-                        f"{self.path} holds other files: choose another folder with --out."
-                    )
+                    raise UserError(f"{self.path} holds other files: choose another folder with --out.")
         with writing(self.path):
             for name in _FOLDERS:
                 (self.path / name).mkdir(parents=True, exist_ok=True)

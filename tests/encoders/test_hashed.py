@@ -16,10 +16,10 @@ from stsbench.base.errors import UserError
 from stsbench.encoders import checkpoint as checkpoint_module
 from stsbench.encoders import network as network_module
 from stsbench.encoders import tokenizer as tokenizer_module
-from stsbench.encoders.callables import SavedVectors
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 from stsbench.encoders.sentence_transformers import write_modules
+from stsbench.encoders.simple import SavedVectors
 from stsbench.encoders.template import Template
 from stsbench.encoders.transformer import TransformerSettings, recut
 from stsbench.encoders.use import Use

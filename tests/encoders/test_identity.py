@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
 import stsbench as sb
-from stsbench.encoders.callables import SavedVectors
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import Encoder, Identity, reader_of
+from stsbench.encoders.simple import SavedVectors
 from stsbench.encoders.template import Template
 from stsbench.encoders.transformer import TransformerEncoder, TransformerSettings
 from stsbench.encoders.use import Use

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from stsbench.base.errors import UserError
-from stsbench.encoders.callables import SavedVectors, StaticEncoder
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
+from stsbench.encoders.simple import SavedVectors, StaticEncoder
 
 VECTORS = {
     "the": [1.0, 2.0, 3.0, 4.0],

@@ -12,7 +12,7 @@ import pytest
 import stsbench as sb
 from stsbench.data.own_pairs import load_pairs
 from stsbench.data.tables import StsData
-from stsbench.encoders.callables import SavedVectors
+from stsbench.encoders.simple import SavedVectors
 from stsbench.scoring.import_results import import_results, read_similarities
 
 NUMBERS = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf, "huge": 1e39, "complex": 1 + 2j}

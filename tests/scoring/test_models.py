@@ -14,8 +14,8 @@ from stsbench.data.benchmarks import load_sample
 from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import StsData
 from stsbench.encoders import load as module
-from stsbench.encoders.callables import from_function
 from stsbench.encoders.load import Resolved, resolve
+from stsbench.encoders.simple import from_function
 from stsbench.encoders.use import Use
 from stsbench.published.catalogue import checkpoints, known_checkpoint
 from stsbench.records.show import cite

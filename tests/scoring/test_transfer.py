@@ -14,7 +14,7 @@ from sklearn.model_selection import StratifiedKFold
 import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_labelled
-from stsbench.encoders.callables import CallableEncoder, from_function
+from stsbench.encoders.simple import CallableEncoder, from_function
 from stsbench.records.signature import Signature
 from stsbench.records.store import load_run
 from stsbench.scoring.classifiers import Fold, arrange

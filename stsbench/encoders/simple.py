@@ -1,4 +1,4 @@
-"""Encoders without a network: a callable `list[str] -> array`, word vectors (GloVe, word2vec), saved vectors."""
+"""Simple encoders, without a network: a callable `list[str] -> array`, word vectors, saved sentence vectors."""
 
 import gzip
 import pkgutil

@@ -79,7 +79,7 @@ def train(
         command: the command line, for the record.
 
     Returns:
-        The training, whose `.folder` is a checkpoint, `.record` its record on the dev set, `.plot()` its dev curve.
+        The training; its `folder` is a checkpoint, `record` its record on the dev set, `plot()` its dev curve.
 
     Raises:
         UserError: for a mistake, in one sentence; nothing is overwritten.

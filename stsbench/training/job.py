@@ -58,11 +58,6 @@ class Job:
     around: Surroundings
 
     @property
-    def remarks(self) -> list[str]:
-        """Notices, also for readers of the log."""
-        return [*self.findings, *self.test_remarks]
-
-    @property
     def findings(self) -> list[str]:
         """A sentence on the corpus, if it was checked, and on each table."""
         return [*self.corpus_findings, *(task.finding for task in self.tasks)]
@@ -114,7 +109,7 @@ class Job:
             write_start(self.folder, self.start, recipe)
         encoder = LiveEncoder(self.base.encoder, trainer.evaluating, trainer.model, tokens=recipe.selection.tokens)
         selector = Selector(encoder, self.dev)
-        first_lines = [*self.remarks, *filter(None, [traceable_sentence(recipe)])]
+        first_lines = [*self.findings, *self.test_remarks, *filter(None, [traceable_sentence(recipe)])]
         Loop(recipe, trainer, selector, keeper, log, first_lines, around.progress).run(done)
         return steps
 
@@ -151,7 +146,7 @@ def prepare(recipe: Recipe, folder: RunFolder, began: Start | None, around: Surr
     if around.world.size > 1:
         around.notice(f"{around.world.size} processes share each batch.")
     job = Job(recipe, folder, began or now, began is not None, dev, tasks, base, store, around)
-    for remark in job.remarks:
+    for remark in (*job.findings, *job.test_remarks):
         around.notice(remark)
     return job
 

@@ -69,17 +69,13 @@ def read_log(path: Path) -> list[dict[str, Any]]:
         raise UserError(f"{path} is damaged ({error}): resume the training from its state.") from error
     lines = []
     for number, content in enumerate(text.splitlines(), start=1):
-        if not content.strip():
-            continue
         try:
-            line = parse_json(content)
+            line = parse_json(content) if content.strip() else None
         except ValueError as error:
-            raise UserError(
-                f"{path}, line {number} is damaged ({error}): resume the training from its state."
-            ) from error
-        if not isinstance(line, dict) or "step" not in line:
+            raise UserError(f"{path}, line {number} is damaged ({error}): resume from its state.") from error
+        if line is not None and not (isinstance(line, dict) and "step" in line):
             raise UserError(f"{path}, line {number} names no step: is it the log of a training?")
-        lines.append(line)
+        lines += [] if line is None else [line]
     return lines
 
 

@@ -97,20 +97,51 @@ class SubwordRepetition(TokenView):
         return np.repeat(tokens, 1 + doubled(size, most, rng))
 
 
-class WordRepetition(TextView):
-    """Doubles some words, separated by spaces (ESimCSE, section 5.2); counts as in `SubwordRepetition`."""
+class WordInsertion(TextView):
+    """Inserts a word after some words (ESimCSE, section 5.2); counts as in `SubwordRepetition`."""
 
-    kind: Literal["word-repetition"]
     rate: float = Field(gt=0, le=1)
 
-    def text(self, sentence: str, rng: np.random.Generator) -> str:
-        """Return the sentence, some of its words doubled.
+    @abstractmethod
+    def inserted(self, word: str, rng: np.random.Generator) -> str:
+        """Return the word that is inserted after a word."""
 
-        >>> view = WordRepetition(kind="word-repetition", rate=1)
-        >>> view.text("slow trains", np.random.default_rng(5))
-        'slow slow trains trains'
-        """
-        return " ".join(_with_further(sentence.split(), self.rate, rng, lambda word: word))
+    def text(self, sentence: str, rng: np.random.Generator) -> str:
+        return " ".join(_with_further(sentence.split(), self.rate, rng, lambda word: self.inserted(word, rng)))
+
+
+class WordRepetition(WordInsertion):
+    """Doubles some words.
+
+    >>> view = WordRepetition(kind="word-repetition", rate=1)
+    >>> view.text("slow trains", np.random.default_rng(5))
+    'slow slow trains trains'
+    """
+
+    kind: Literal["word-repetition"]
+
+    def inserted(self, word: str, rng: np.random.Generator) -> str:
+        return word
+
+
+class StopWords(WordInsertion):
+    """Inserts random stop words: scikit-learn's English ones, as the paper names no list."""
+
+    kind: Literal["stop-words"]
+
+    def inserted(self, word: str, rng: np.random.Generator) -> str:
+        choices = _stop_words()
+        return choices[int(rng.integers(len(choices)))]
+
+
+class MaskInsertion(WordInsertion):
+    """Inserts mask tokens; `mask` is the token as the tokenizer reads it in a text."""
+
+    kind: Literal["mask-insertion"]
+    mask: str = "[MASK]"
+
+    def inserted(self, word: str, rng: np.random.Generator) -> str:
+        return self.mask
 
 
 class Crop(TextView):
@@ -142,44 +173,10 @@ class WordDeletion(TextView):
     rate: float | None = Field(None, gt=0, lt=1)
 
     def text(self, sentence: str, rng: np.random.Generator) -> str:
-        """Return the other words, in order; which ones are deleted is uniform.
-
-        >>> WordDeletion(kind="word-deletion").text("a b c d", np.random.default_rng(0))
-        'a b c'
-        """
         words = sentence.split()
         length = max(1, len(words) - 1) if self.rate is None else _kept(len(words), self.rate)
         places = np.sort(rng.permutation(len(words))[:length])
         return " ".join(words[place] for place in places)
-
-
-class StopWords(TextView):
-    """Inserts random stop words after some words (ESimCSE, section 5.2); counts as in `SubwordRepetition`.
-
-    The paper names no list: these are scikit-learn's English stop words.
-    """
-
-    kind: Literal["stop-words"]
-    rate: float = Field(gt=0, le=1)
-
-    def text(self, sentence: str, rng: np.random.Generator) -> str:
-        choices, words = _stop_words(), sentence.split()
-        return " ".join(_with_further(words, self.rate, rng, lambda _: choices[int(rng.integers(len(choices)))]))
-
-
-class MaskInsertion(TextView):
-    """Inserts mask tokens after some words (ESimCSE, section 5.2); counts as in `SubwordRepetition`.
-
-    Attributes:
-        mask: the token as the tokenizer reads it in a text.
-    """
-
-    kind: Literal["mask-insertion"]
-    rate: float = Field(gt=0, le=1)
-    mask: str = "[MASK]"
-
-    def text(self, sentence: str, rng: np.random.Generator) -> str:
-        return " ".join(_with_further(sentence.split(), self.rate, rng, lambda _: self.mask))
 
 
 class Typos(TextView):

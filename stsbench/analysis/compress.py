@@ -105,11 +105,12 @@ class Compress(OfTexts):
     [['fp32', 12], ['fp16', 6], ['int8', 3], ['binary', 1]]
     """
 
-    title = "Compression"
-    examples = ("stsbench explain compress runs/a runs/b --corpus wiki.txt --sizes 256,128,64 --margin 1",)
-
     place_label = "bytes per vector"
     reference = 0
+    number_keys = ("name",)
+    number_columns = ("difference",)
+    title = "Compression"
+    examples = ("stsbench explain compress runs/a runs/b --corpus wiki.txt --sizes 256,128,64 --margin 1",)
 
     sizes: Sequence[int] = parameter(
         (),
@@ -224,9 +225,6 @@ class Compress(OfTexts):
         best = passing.groupby(["model", "kept"], sort=False).head(1).sort_index()
         columns = ["model", "dimensions", "kept", "stored", "bytes", "share", "score", "difference", "interval"]
         return best[columns].rename(columns={"share": "% of full"}).reset_index(drop=True)
-
-    number_keys = ("name",)
-    number_columns = ("difference",)
 
     @property
     def main(self) -> pd.DataFrame:

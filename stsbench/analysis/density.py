@@ -41,6 +41,8 @@ class Density(Analysis):
     ['[0, 1)', '[1, 2)', '[2, 3)', '[3, 4)', '[4, 5]']
     """
 
+    number_keys = ("bucket",)
+    number_columns = ("mean", "median")
     title = "Cosine densities"
     uses_tasks_of_runs = True
 
@@ -70,9 +72,6 @@ class Density(Analysis):
         table = self.main[["model", "bucket", "pairs", "mean", *_QUANTILES]]
         table = table.rename(columns={"bucket": "gold", "q05": "5 %", "q25": "25 %", "q75": "75 %", "q95": "95 %"})
         return Tables([Table(table, f"Cosine by gold score{place(self.frame)}", 3)])
-
-    number_keys = ("bucket",)
-    number_columns = ("mean", "median")
 
     @property
     def main(self) -> pd.DataFrame:

@@ -42,6 +42,7 @@ class Dimensions(OfVectors):
     ['0']
     """
 
+    number_keys = ("measure", "group")
     columns = (
         *("model", "task", "measure", "group", "value", "low", "high"),
         *("pairs", "sentences", "dimensions", "which"),
@@ -106,12 +107,6 @@ class Dimensions(OfVectors):
             f"{model}: no shares on {', '.join(dict.fromkeys(rows['task']))}: the mean cosine is not above 0."
             for model, rows in undefined.groupby("model", sort=False)
         )
-
-    number_keys = ("measure", "group")
-
-    @property
-    def main(self) -> pd.DataFrame:
-        return self.headline[self.headline["measure"] != DIFFERENCE]
 
     def panels(self) -> Mapping[str, pd.DataFrame]:
         rows = self.headline

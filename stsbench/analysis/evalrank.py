@@ -44,6 +44,8 @@ class EvalRank(OfSentences):
     [126]
     """
 
+    number_columns = ("MRR", "Hits@1", "Hits@3", "mean rank")
+    place_label = "k"
     name = "evalrank"
     title = "Finding a sentence's match"
 
@@ -86,8 +88,6 @@ class EvalRank(OfSentences):
         names = {"mrr": "MRR", "mean_rank": "mean rank", "spearman": "Spearman"}
         return rows.rename(columns=names).assign(**hits).reset_index()
 
-    number_columns = ("MRR", "Hits@1", "Hits@3", "mean rank")
-
     def table(self) -> Tables:
         table = self.main[["model", *self.number_columns, "Spearman"]]
         for name in ("MRR", "Hits@1", "Hits@3", "Spearman"):
@@ -109,8 +109,6 @@ class EvalRank(OfSentences):
             if row["lost"]:
                 notes.append(f"{row['model']}: {row['lost']:,} searches with a zero vector get the last rank.")
         return tuple(notes)
-
-    place_label = "k"
 
     def panels(self) -> Mapping[str, pd.DataFrame]:
         hits = 100 * self.frame["hits"]

@@ -35,6 +35,7 @@ class Geometry(OfSentences):
     [504]
     """
 
+    number_columns = ("alignment", "uniformity", "mean_cosine")
     title = "Alignment and uniformity"
     examples = (
         "stsbench explain geometry runs/a runs/b --figure plane.png",
@@ -47,8 +48,6 @@ class Geometry(OfSentences):
     joined: bool = parameter(
         False, "Join the models by a line, such as the checkpoints of a training.", flags=("--joined",)
     )
-
-    number_columns = ("alignment", "uniformity", "mean_cosine")
 
     scores: Mapping[str, float] = {}
     """STS scores x 100 by model."""

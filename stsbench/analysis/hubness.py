@@ -36,10 +36,9 @@ class Hubness(OfVectors):
     ['skewness', 'anti-hubs']
     """
 
+    number_keys = ("measure",)
     columns = ("model", "task", "measure", "k", "value", "low", "high", "sentences", "largest", "tied", "zero")
     counts = ("sentences", "largest")
-    number_keys = ("measure",)
-
     # Radovanović et al. (2010) print the skewness of N_10.
     k: int = parameter(10, "Neighbours per sentence.", flags=("--top", "-k"), limits=COUNT)
 
@@ -101,10 +100,6 @@ class Hubness(OfVectors):
             if row["zero"] > 0:
                 notes.append(f"{label}: {row['zero']:,} zero vectors are left out.")
         return tuple(notes)
-
-    @property
-    def main(self) -> pd.DataFrame:
-        return self.frame
 
     def panels(self) -> Mapping[str, pd.DataFrame]:
         rows = self.frame.assign(place=self.frame["task"])

@@ -81,6 +81,8 @@ class LengthBias(OfTasks):
     {'task': 'sample', 'group': 'all', 'pairs': 252}
     """
 
+    number_keys = ("measure", "group")
+    reference = 0
     examples = (
         "stsbench length-bias runs/minilm-avg-sts --published",
         "stsbench length-bias runs/a runs/b --length subwords --threshold 5 --figure bias.pdf",
@@ -90,9 +92,6 @@ class LengthBias(OfTasks):
         *("value", "low", "high", "similarity"),
     )
     counts = ("pairs",)  # published values have none
-    number_keys = ("measure", "group")
-    reference = 0
-
     length = LENGTH
     threshold: int | None = parameter(
         None,

@@ -50,9 +50,8 @@ class LengthCollapse(OfVectors):
     ['0-5', '6-8', '9-11']
     """
 
-    columns = ("model", "task", "measure", "group", "unit", "sentences", "value", "low", "high", "zero")
-
     number_keys = ("measure", "group")
+    columns = ("model", "task", "measure", "group", "unit", "sentences", "value", "low", "high", "zero")
 
     length = LENGTH
     bins = BINS

@@ -104,13 +104,12 @@ class PairKinds(OfTexts):
     (['cost', 'shift'], {'sample'})
     """
 
+    number_keys = ("measure", "kind")
     title = "Kinds of pairs"
     columns = (
         *("model", "task", "feature", "kind", "measure", "pairs", "share"),
         *("value", "low", "high", "p", "weight", "similarity"),
     )
-    number_keys = ("measure", "kind")
-
     missing: Mapping[str, str] = {}
     """Why the words of a task are unknown, by task."""
     without: Sequence[str] = ()

@@ -63,6 +63,7 @@ class Probes(Analysis):
     (['negation', 'typo'], ['paraphrase', 'changed', 'gap', 'order', 'tied'])
     """
 
+    number_keys = ("kind", "measure")
     title = "Probes of meaning"
     columns = ("model", "against", "kind", "measure", "items", "value", "low", "high", "triples")
 
@@ -158,8 +159,6 @@ class Probes(Analysis):
             for model, count in tied.items()
             if count
         )
-
-    number_keys = ("kind", "measure")
 
     @property
     def main(self) -> pd.DataFrame:

@@ -52,11 +52,11 @@ class RepetitionBias(Analysis):
     ['0', '1', 'all']
     """
 
-    examples = ("stsbench explain repetition-bias runs/a --corpus wiki.txt --published",)
-    columns = ("model", "seed", "measure", "interval", "queries", "value", "low", "high", "corpus")
     reference = 0
     place_label = "seed"
-
+    number_keys = ("measure",)
+    examples = ("stsbench explain repetition-bias runs/a --corpus wiki.txt --published",)
+    columns = ("model", "seed", "measure", "interval", "queries", "value", "low", "high", "corpus")
     corpus = CORPUS
     queries: int = parameter(100, "Queries per seed.", limits=COUNT)
     seeds: int = parameter(5, "Draws of queries and candidates.", limits=(1, 1000))
@@ -118,8 +118,6 @@ class RepetitionBias(Analysis):
             table[f"over {name}"] = table["model"].map(limits).fillna("")
         caption = f"Mean cosine x 100 before and after repeating shared words in {self.frame['corpus'].iloc[0]}"
         return Tables([Table(table, caption)])
-
-    number_keys = ("measure",)
 
     @property
     def main(self) -> pd.DataFrame:

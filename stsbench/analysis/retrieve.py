@@ -46,15 +46,14 @@ class Retrieve(Analysis):
     [1, 2]
     """
 
+    number_columns = ()
+    place_label = "rank of the neighbour"
     title = "Nearest neighbours"
     examples = (
         'stsbench explain retrieve runs/a runs/b --corpus wiki.txt --query "A dog runs." -k 3',
         'stsbench explain retrieve -m minilm --corpus wiki.npy --query "A dog runs."',
     )
     columns = ("model", "query", "rank", "cosine", "sentence", "number")
-
-    number_columns = ()
-    place_label = "rank of the neighbour"
 
     query: str | Sequence[str] = parameter(
         (), "A query sentence; by default three of the sample. Repeatable.", kind=str

@@ -53,6 +53,8 @@ class Spectrum(OfSentences):
     [1, 2, 3]
     """
 
+    number_keys = ("name", "how")
+
     def measure(self, model: str, given: PairVectors) -> Iterator[Row]:
         vectors = given.vectors[given.rows]
         units = unit_rows(vectors[~zero_rows(vectors)])
@@ -71,8 +73,6 @@ class Spectrum(OfSentences):
         table = table.assign(centred=table["centred"].map({True: "yes", False: "no"}))
         caption = f"Spectrum of the normalised sentence vectors{place(self.frame)}"
         return Tables([Table(table, caption, 3, notes=(_AT_ODDS,))])
-
-    number_keys = ("name", "how")
 
     @property
     def main(self) -> pd.DataFrame:

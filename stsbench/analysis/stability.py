@@ -62,6 +62,8 @@ class Stability(Analysis):
     """
 
     reference = 0
+    number_keys = ("change",)
+    number_columns = ("difference", "moved")
 
     task = TASK
     split: str = parameter("test", "The split.", panel=DATA)
@@ -120,9 +122,6 @@ class Stability(Analysis):
         caption = f"Spearman x 100 of the cosines of changed sentences{place(frame)}"
         note = f"pairs moved: pairs whose rank changes by more than {100 * FAR:g} % of the number of pairs."
         return Tables([Table(table, caption, notes=(note,))])
-
-    number_keys = ("change",)
-    number_columns = ("difference", "moved")
 
     def panels(self) -> Mapping[str, pd.DataFrame]:
         return {"difference × 100": self.frame.rename(columns={"change": "place", "difference": "value"})}

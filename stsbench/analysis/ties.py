@@ -36,6 +36,9 @@ class Ties(OfTasks):
     [0.8, 97.6, 99.6, 100.0]
     """
 
+    number_keys = ("precision",)
+    number_columns = ("tied", "lowest", "highest")
+
     def measure(self, model: str, given: Sequence[ScoredTask]) -> Iterator[Row]:
         for precision, bits in SIGNIFICANT_BITS.items():
             rows = [_of_task(task, bits) for task in given]
@@ -58,9 +61,6 @@ class Ties(OfTasks):
             rows = rows.rename(columns=heads)[["model", "task", "pairs", "distinct", *numbers]]
             tables.append(Table(rows, "Each task, with the similarities as recorded"))
         return Tables(tables)
-
-    number_keys = ("precision",)
-    number_columns = ("tied", "lowest", "highest")
 
     def panels(self) -> Mapping[str, pd.DataFrame]:
         names = {"precision": "place", "score": "value", "lowest": "low", "highest": "high"}

@@ -1,7 +1,4 @@
-"""Where jobs run: processes on this machine, tasks of a Ray cluster, or an array job of Slurm.
-
-Every executor runs a separate process for each unit (`Work`).
-"""
+"""Where jobs run: processes on this machine, tasks of a Ray cluster, or an array job of Slurm."""
 
 import os
 import shutil
@@ -49,8 +46,8 @@ class Work:
         """The environment variables of the process."""
         # Processes that share the cores without a limit take three times as long.
         threads = {f"{library}_NUM_THREADS": str(self.threads) for library in ("OMP", "MKL", "OPENBLAS", "RAYON")}
-        data = os.pathsep.join([*map(str, self.data_dirs), *filter(None, [os.environ.get("STSBENCH_DATA")])])
-        named = {"STSBENCH_DATA": data} if self.data_dirs else {}
+        folders = filter(None, [*map(str, self.data_dirs), os.environ.get("STSBENCH_DATA")])
+        named = {"STSBENCH_DATA": os.pathsep.join(folders)} if self.data_dirs else {}
         quiet = {"TOKENIZERS_PARALLELISM": "false", "HF_HUB_DISABLE_PROGRESS_BARS": "1", PARENT: "1"}
         return {**os.environ, **threads, **named, **quiet, **self.more}
 
@@ -143,11 +140,8 @@ class LocalPool:
         if device == "cpu":
             chosen["CUDA_VISIBLE_DEVICES"] = ""
         self.places = workers or len(devices) or max(1, cores() // threads)
-        visible = [
-            {"CUDA_VISIBLE_DEVICES": devices[place % len(devices)]} if devices else {}
-            for place in range(self.places)
-        ]
-        self.free = [chosen | variables for variables in reversed(visible)]
+        visible = [{"CUDA_VISIBLE_DEVICES": name} for name in devices] or [{}]
+        self.free = [chosen | visible[place % len(visible)] for place in reversed(range(self.places))]
         """The environment variables of each free place."""
 
     def start(self, work: Sequence[Work]) -> list[Running]:
@@ -174,8 +168,8 @@ def gpus() -> list[str]:
         return [name for name in named.split(",") if name.strip() and name != "-1"]
     if shutil.which("nvidia-smi") is None:
         return []
-    listing = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False)
-    return list(map(str, range(sum(line.startswith("GPU ") for line in listing.stdout.splitlines()))))
+    listing = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False).stdout
+    return list(map(str, range(sum(line.startswith("GPU ") for line in listing.splitlines()))))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from stsbench.base.errors import UserError
 from stsbench.judging.aligned import AlignedScores, aligned_scores
 from stsbench.judging.seeds import runs_over_pairs
 from stsbench.records.record import RunRecord
-from stsbench.statistics import DEPENDENCE, Dependence
+from stsbench.statistics import DEPENDENCE
 from stsbench.statistics.dependence import Variance
 from stsbench.statistics.estimate import Estimate
 from stsbench.statistics.intervals import seeds_needed
@@ -99,8 +99,7 @@ class ClaimedDifference:
 class Comparer:
     """Computes differences between cells, and collects notes on missing errors."""
 
-    def __init__(self, interval: Dependence = DEPENDENCE) -> None:
-        self.dependence: Dependence = interval
+    def __init__(self) -> None:
         self.notes: list[str] = []
 
     def difference(self, of: str, a: Numbers, b: Numbers, *, margin: float = 0.0) -> ClaimedDifference:
@@ -116,7 +115,7 @@ class Comparer:
         scores = [np.array(list(side.values.values())) for side in (a, b)]
         methods, over_pairs = [Runs(side, 0.0) for side in scores], _NO_VARIANCE
         if aligned is not None:
-            methods, over_pairs = runs_over_pairs(scores, aligned, self.dependence)
+            methods, over_pairs = runs_over_pairs(scores, aligned, DEPENDENCE)
         of_mean = mean_variance(methods, over_pairs)
         variance = Variance(of_mean.value, of_mean.value, of_mean.df)
         sd = math.sqrt(float(np.mean([side.var(ddof=1) for side in scores])))
@@ -134,7 +133,7 @@ class Comparer:
         is_one = bool(a.checkpoint) and a.checkpoint == b.checkpoint
         squared = a.error**2 + b.error**2
         if aligned is not None:
-            variance = aligned.estimate((1, -1), self.dependence).in_points.variance
+            variance = aligned.estimate((1, -1), DEPENDENCE).in_points.variance
         elif math.isnan(squared):
             return ClaimedDifference(of, value, over="no error is known", is_one_run=not is_one)
         else:

@@ -16,7 +16,6 @@ from stsbench.reproduction.layout import OF_HEADS, Layout, layout, measure_of, o
 from stsbench.reproduction.reproduced import Cost, Reproduction
 from stsbench.reproduction.table_plan import ScaleName, TablePlan, scales
 from stsbench.reproduction.tables import ReproducedCell
-from stsbench.statistics import DEPENDENCE, Dependence
 from stsbench.statistics.estimate import Estimate
 from stsbench.sweeps.experiment import Experiment
 from stsbench.sweeps.result import Sweep
@@ -29,8 +28,6 @@ def read_reproduction(
     name: str,
     scale: ScaleName,
     sweep: Sweep,
-    *,
-    interval: Dependence = DEPENDENCE,
     data_dirs: Sequence[Path] = (),
 ) -> Reproduction:
     """Returns the reproduction of a table from the finished jobs of its sweep.
@@ -40,10 +37,9 @@ def read_reproduction(
         name: the table's name.
         scale: the scale of the sweep.
         sweep: the jobs.
-        interval: which pairs are dependent, in the tests of claims.
         data_dirs: folders to look for files of word vectors in.
     """
-    planned, size, comparer = layout(plan, name, scale, data_dirs), scales()[scale], Comparer(interval)
+    planned, size, comparer = layout(plan, name, scale, data_dirs), scales()[scale], Comparer()
     places = [(row, column) for row in plan.rows_of(name) for column in plan.columns_of(name)]
     measured = _measured(plan, name, planned, sweep)
     printed = _printed(name)

@@ -28,7 +28,6 @@ from stsbench.reproduction.table_plan import (
     scales,
 )
 from stsbench.scoring.run import RUNS
-from stsbench.statistics import DEPENDENCE, Dependence
 from stsbench.sweeps.result import Sweep
 from stsbench.sweeps.sweep import sweep
 
@@ -48,7 +47,6 @@ def reproduce(
     threads: int = 1,
     workers: int | None = None,
     device: str = "auto",
-    interval: Dependence = DEPENDENCE,
     data_dirs: Sequence[str | Path] = (),
     retry: bool = False,
     status: bool = False,
@@ -72,7 +70,6 @@ def reproduce(
         workers: how many jobs run at once; by default one for each GPU, or one for each group of cores that the
             threads of a job fill.
         device: where local jobs compute: `auto`, `cpu`, `cuda` or `mps`.
-        interval: which pairs are dependent, in the tests of the claims.
         data_dirs: folders to look for data in.
         retry: runs failed jobs again.
         status: returns the jobs and their states; runs none.
@@ -119,7 +116,7 @@ def reproduce(
         progress=progress,
         notice=notice,
     )
-    return result if status else read_reproduction(plan, name, size, result, interval=interval, data_dirs=folders)
+    return result if status else read_reproduction(plan, name, size, result, data_dirs=folders)
 
 
 def _corpus(plan: TablePlan, name: str, scale: ScaleName) -> str:

@@ -81,7 +81,7 @@ nitpick_ignore_regex = [
     ("py:class", r"stsbench\.(diagnosis\.search\.Search|training\.recipe\.Recipe|scoring\.subjects\.ScoredTask)"),
     (
         "py:class",
-        r"stsbench\.analysis\.(compress\.PairedVectors|estimates|inputs).*",
+        r"stsbench\.analysis\.(base\.Read|compress\.PairedVectors|estimates|inputs).*",
     ),
     ("py:class", r"stsbench\.analysis\.(parameters|probes\.Probed|retrieve\.Neigh|stability\.Retyped).*"),
     (

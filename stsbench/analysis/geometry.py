@@ -26,7 +26,7 @@ class Geometry(OfSentences):
     The figure shows uniformity against alignment, with each run's STS score in brackets.
 
     Returns:
-        One row per model: `alignment`, `uniformity`, `mean_cosine`, `sts` (a run's average x 100, or else its
+        One row per model, with `alignment`, `uniformity`, `mean_cosine`, `sts` (a run's average x 100, or else its
         score on this task), `positive_pairs`, `sentences` and `zero_sentences` (left out, as zero vectors have
         no direction). Numbers without pairs are NaN.
 

@@ -181,7 +181,7 @@ class DevScores:
 
     @property
     def metric(self) -> str:
-        """The name of the primary score: `spearman_cosine`, for several tasks `average_spearman_cosine`."""
+        """The primary score's name, `spearman_cosine`, or for several tasks `average_spearman_cosine`."""
         return f"{_AVERAGE}_{self._of_task}" if len(self._sets) > 1 else self._of_task
 
     @property

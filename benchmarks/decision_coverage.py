@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from synthetic_tasks import Effects, Task, World, read_tasks
 
 from stsbench.judging.aligned import AlignedScores
-from stsbench.judging.baseline import judged
+from stsbench.judging.check import judged
 from stsbench.judging.rank import ranking_of
 from stsbench.scoring.statistic import Correlation
 from stsbench.statistics.correlations import correlate_task

@@ -29,9 +29,8 @@ from stsbench.records.record import RunRecord
 from stsbench.render.cells import labels_beside
 from stsbench.render.charts import draw_by_model
 from stsbench.render.figures import colours, legend_above, new_figure, style, svg_of
-from stsbench.render.result import Result
-from stsbench.render.section import ReportFigure, Section
-from stsbench.render.table import interval
+from stsbench.render.page import ReportFigure, Section
+from stsbench.render.table import Result, interval
 from stsbench.scoring.settings import Intervals
 from stsbench.scoring.subjects import ScoredTask, Subject, Wanted, scored_tasks, vectors_of
 from stsbench.scoring.tasks import read_pairs_of

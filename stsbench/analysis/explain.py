@@ -15,8 +15,7 @@ from stsbench.base.files import atomic_path
 from stsbench.base.progress import Progress, silent
 from stsbench.records.record import RunRecord
 from stsbench.render.figures import save_figure
-from stsbench.render.result import Result
-from stsbench.render.table import Tables
+from stsbench.render.table import Result, Tables
 from stsbench.scoring.settings import Intervals
 from stsbench.scoring.subjects import Wanted
 

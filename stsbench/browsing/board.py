@@ -15,8 +15,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import require_writable
 from stsbench.base.machine import cores
 from stsbench.base.progress import Progress, silent
-from stsbench.browsing.sections import BoardRun, BoardSection, sections_of
-from stsbench.browsing.summaries import BoardCache, RunSummary, summarise
+from stsbench.browsing.sections import BoardCache, BoardRun, BoardSection, RunSummary, sections_of, summarise
 from stsbench.records.labels import labels
 from stsbench.records.provenance import redact
 from stsbench.records.record import RECORD, RunRecord

@@ -17,8 +17,8 @@ from typer.main import get_command
 
 from stsbench._version import __version__
 from stsbench.analysis import ANALYSES
-from stsbench.base.epoch import source_date
 from stsbench.base.errors import InterruptError, by_interrupt
+from stsbench.base.machine import source_date
 from stsbench.base.words import closest
 from stsbench.cli.mistakes import sentences_of
 from stsbench.cli.output import (

@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
     from stsbench.cli.options import FigureChoice, Output
-    from stsbench.judging.judgement import Judgement
-    from stsbench.render.result import Result
-    from stsbench.render.table import Table, Tables
+    from stsbench.render.table import Result, Table, Tables
 
 
 class ReaderLeftError(Exception):
@@ -71,7 +69,7 @@ def print_result(
 
 
 def print_judgement(
-    result: "Judgement",
+    result: Any,
     output: "Output",
     *,
     figure: "FigureChoice | None" = None,

@@ -13,8 +13,7 @@ from stsbench.data.catalogue import data_set, is_task, task_split_text
 from stsbench.data.own_pairs import load_pairs
 from stsbench.data.shared import folded_ids, unordered_pairs
 from stsbench.data.tables import StsData
-from stsbench.render.result import Result
-from stsbench.render.table import Table, Tables
+from stsbench.render.table import Result, Table, Tables
 from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.intervals import detectable, difference_error
 

@@ -12,8 +12,7 @@ import pandas as pd
 from stsbench.data.sentences import Sentences, read_corpus_set, read_sets
 from stsbench.data.shared import IDS, LETTERS, RELEASED, unordered_pairs
 from stsbench.render.cells import unique_labels
-from stsbench.render.result import Result
-from stsbench.render.table import Table, Tables
+from stsbench.render.table import Result, Table, Tables
 
 SENTENCES, PAIRS = "sentences", "pairs"
 

@@ -14,8 +14,7 @@ from stsbench.base.words import plain_name, suggestion
 from stsbench.data.catalogue import UNVERIFIED, CatalogueFile, DataSet, TextVariant, data_sets, source, sources
 from stsbench.data.layouts import read_catalogued
 from stsbench.data.locate import bundled_root, places, remedy, root_in
-from stsbench.render.result import Result
-from stsbench.render.table import Table, Tables
+from stsbench.render.table import Result, Table, Tables
 
 _GOOD = ("ok", UNVERIFIED)
 """The statuses of `verify` that need no action."""

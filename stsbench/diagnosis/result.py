@@ -11,10 +11,10 @@ from stsbench.base.files import atomic_path, writing
 from stsbench.diagnosis import words
 from stsbench.diagnosis.axes import POOLING
 from stsbench.diagnosis.claim import Claim
-from stsbench.diagnosis.further import Further
 from stsbench.diagnosis.grid import Grid, Place
+from stsbench.diagnosis.scores import Further
 from stsbench.diagnosis.search import Candidate, Search
-from stsbench.judging.judgement import Judgement
+from stsbench.judging.verdicts import Judgement
 from stsbench.render.figures import new_figure, save_figure, style
 from stsbench.render.table import Style, Table, Tables
 

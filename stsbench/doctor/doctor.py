@@ -28,8 +28,7 @@ from stsbench.encoders.cache import remove as remove_file
 from stsbench.encoders.checkpoint import packaged_model
 from stsbench.encoders.use import shown
 from stsbench.records.provenance import threads
-from stsbench.render.result import Result
-from stsbench.render.table import Table, Tables
+from stsbench.render.table import Result, Table, Tables
 from stsbench.scoring.tasks import STS_TASKS, TRANSFER_TASKS
 from stsbench.training import token_store
 

@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.extras import MODELS, PACKAGES, missing, require
-from stsbench.base.files import atomic_folder, cache_dir
-from stsbench.base.manifest import fingerprint
+from stsbench.base.files import atomic_folder, cache_dir, fingerprint
 from stsbench.base.words import suggestion
 from stsbench.data.benchmarks import load_sample, sample_sentences
 from stsbench.encoders.checkpoint import Checkpoint

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
-from stsbench.base.files import atomic_path, require_file, sha256_of, writing
-from stsbench.base.manifest import fingerprint
+from stsbench.base.files import atomic_path, fingerprint, require_file, sha256_of, writing
 from stsbench.base.progress import Progress, silent
 from stsbench.data.rows import text_lines
 from stsbench.encoders.checkpoint import PACKAGED
@@ -31,8 +30,7 @@ from stsbench.encoders.plan import embed as embed_texts
 from stsbench.encoders.prompts import refuse_without_side
 from stsbench.encoders.protocol import Encoder, Identity
 from stsbench.encoders.use import use_signature
-from stsbench.render.result import Result
-from stsbench.render.table import Table, Tables
+from stsbench.render.table import Result, Table, Tables
 
 _FLOAT = "<f4"
 _AGAIN = "make it again with `stsbench embed --overwrite`"

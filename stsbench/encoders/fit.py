@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
 from stsbench.base.extras import MODELS, require
-from stsbench.base.files import atomic_folder
-from stsbench.base.manifest import Manifest
+from stsbench.base.files import Manifest, atomic_folder
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
 from stsbench.data.sentences import Sentences, read_sentences
@@ -29,8 +28,7 @@ from stsbench.encoders.plan import embed
 from stsbench.encoders.postprocess import whitening_of
 from stsbench.encoders.protocol import Encoder, FloatMatrix
 from stsbench.encoders.use import option_of
-from stsbench.render.result import Result
-from stsbench.render.table import Table, Tables
+from stsbench.render.table import Result, Table, Tables
 
 METHODS = get_args(Method)
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from stsbench.base.errors import UserError
-from stsbench.base.manifest import Manifest
+from stsbench.base.files import Manifest
 from stsbench.data.shared import folded_ids
 from stsbench.encoders.mteb_models import KIND as OF_MTEB
 from stsbench.encoders.poolers import AUTO

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
 from stsbench.base.extras import require
-from stsbench.base.manifest import fingerprint
+from stsbench.base.files import fingerprint
 from stsbench.data.catalogue import MTEB_TASKS
 from stsbench.encoders.backends import resolve_device
 from stsbench.encoders.checkpoint import PACKAGED, Checkpoint, find_checkpoint

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stsbench.base.errors import UserError
-from stsbench.integrations.dev_scores import WITHOUT_RISE, DevScores
-from stsbench.integrations.live import ModelEncode, pooled
+from stsbench.integrations.dev_scores import WITHOUT_RISE, DevScores, ModelEncode, pooled
 from stsbench.scoring.settings import Intervals, Protocol
 from stsbench.scoring.tasks import AnyTask
 

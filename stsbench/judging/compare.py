@@ -13,9 +13,9 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.judging.aligned import FEWEST, AlignedScores, aligned_scores
 from stsbench.judging.comparison import TESTS, Comparison, comparison_sentence, corrected
-from stsbench.judging.judgement import records
 from stsbench.judging.runs import Run, named_runs, records_of, runs_by_folder, shared_name
 from stsbench.judging.seeds import SeedsComparison, compare_seeds
+from stsbench.judging.verdicts import records
 from stsbench.records.record import RunRecord
 from stsbench.scoring.recompute import require_recomputed
 from stsbench.scoring.settings import INTERVALS, Intervals

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pandas as pd
 
 from stsbench.base.words import listed
-from stsbench.judging.judgement import OfTwo, p_text, records
+from stsbench.judging.verdicts import OfTwo, p_text, records
 from stsbench.records.kinds import AVERAGES, KINDS
 from stsbench.render.charts import forest
 from stsbench.render.figures import shortened, svg_of
-from stsbench.render.section import ReportFigure, Section
+from stsbench.render.page import ReportFigure, Section
 from stsbench.render.table import Table, Tables
 from stsbench.statistics.estimate import verdict_of_p
 from stsbench.statistics.significance import holm

@@ -17,8 +17,8 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import rounded_up
 from stsbench.judging.aligned import MANY, AlignedScores, aligned_scores
-from stsbench.judging.judgement import OfTwo, records
 from stsbench.judging.runs import Run, named_runs, require_distinct_models
+from stsbench.judging.verdicts import OfTwo, records
 from stsbench.published.measured import seeds
 from stsbench.records.kinds import AVERAGES
 from stsbench.render.table import Table, Tables

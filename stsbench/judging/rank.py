@@ -12,8 +12,8 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed, suggestion
 from stsbench.judging.aligned import AlignedScores, Floats, aligned_scores, comparable_runs
-from stsbench.judging.judgement import Judgement, records
 from stsbench.judging.runs import Run, named_runs, require_distinct_models
+from stsbench.judging.verdicts import Judgement, records
 from stsbench.records.kinds import AVERAGES, KINDS
 from stsbench.render.charts import forest
 from stsbench.render.figures import shortened

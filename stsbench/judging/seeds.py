@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from stsbench.base.errors import UserError
 from stsbench.judging.aligned import AlignedScores, aligned_scores, common_values
 from stsbench.judging.comparison import ComparisonResult, corrected, verdict_sentence
-from stsbench.judging.judgement import p_text, records
 from stsbench.judging.runs import require_seeds_of_one_recipe
+from stsbench.judging.verdicts import p_text, records
 from stsbench.records.kinds import AVERAGES, KINDS
 from stsbench.records.record import RunRecord
 from stsbench.render.charts import forest

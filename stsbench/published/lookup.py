@@ -11,8 +11,7 @@ from stsbench.base.words import suggestion
 from stsbench.published.catalogue import PublishedRow, checkpoints, papers, row, rows, rows_of, systems, tables
 from stsbench.published.catalogue import table as read_table
 from stsbench.published.schema import PublishedCell, PublishedTable
-from stsbench.render.result import Result
-from stsbench.render.table import Table, Tables
+from stsbench.render.table import Result, Table, Tables
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ from stsbench.records.labels import task_labels
 from stsbench.records.parts import Score
 from stsbench.records.record import MissingTableError, RunRecord
 from stsbench.records.results import MTEB_SPLITS, NO_REVISION
-from stsbench.render.result import Result
-from stsbench.render.table import Table, Tables
+from stsbench.render.table import Result, Table, Tables
 from stsbench.statistics.correlations import CORRELATIONS, Metric
 
 META = "model_meta.json"

@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field, ValidationError
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import files_in, sha256_of
-from stsbench.base.manifest import fingerprint
+from stsbench.base.files import files_in, fingerprint, sha256_of
 from stsbench.base.parsing import first_error
 from stsbench.base.words import listed
 from stsbench.records.results import NO_REVISION, read_json

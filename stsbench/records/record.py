@@ -27,8 +27,7 @@ from stsbench.records.parts import (
 )
 from stsbench.records.scores import Scores, score_rows
 from stsbench.records.signature import Signature
-from stsbench.render.result import Result
-from stsbench.render.table import Style, Tables
+from stsbench.render.table import Result, Style, Tables
 from stsbench.statistics.correlations import CORRELATIONS
 
 RECORD = "run.json"

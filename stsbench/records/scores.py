@@ -13,8 +13,7 @@ from stsbench.records.labels import interval_remarks, labels, task_labels
 from stsbench.records.parts import Number
 from stsbench.records.signature import Signature, in_one_line, require_same_protocol
 from stsbench.render.cells import labels_beside
-from stsbench.render.result import Result
-from stsbench.render.table import Style, Table, Tables
+from stsbench.render.table import Result, Style, Table, Tables
 
 if TYPE_CHECKING:
     from stsbench.records.record import RunRecord

@@ -16,12 +16,12 @@ from pydantic import ValidationError
 from stsbench.base.errors import UserError
 from stsbench.base.files import (
     atomic_path,
+    fingerprint,
     remove_leftovers,
     require_writable,
     sha256_of,
     writing,
 )
-from stsbench.base.manifest import fingerprint
 from stsbench.base.parsing import first_error
 from stsbench.base.words import closest
 from stsbench.records.items import ITEMS

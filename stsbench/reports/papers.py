@@ -7,13 +7,20 @@ from typing import Any
 import pandas as pd
 
 from stsbench.base.errors import UserError
-from stsbench.judging.matching import Fit, MeasuredScore, fitting, measured_scores
-from stsbench.judging.published import TOLERANCE, check_published, known_checkpoint
+from stsbench.judging.published import (
+    TOLERANCE,
+    Fit,
+    MeasuredScore,
+    check_published,
+    fitting,
+    known_checkpoint,
+    measured_scores,
+)
 from stsbench.judging.verdicts import CellCheck
 from stsbench.published.catalogue import PublishedRow, papers, rows_of, systems, tables
 from stsbench.published.schema import Paper, PublishedCell, PublishedTable, Setting
 from stsbench.records.record import RunRecord
-from stsbench.render.section import Filled, Section
+from stsbench.render.page import Filled, Section
 from stsbench.render.table import Table
 from stsbench.reports.scores import Runs, interval_text
 from stsbench.reports.standing import fit_interval

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from stsbench._version import __version__
 from stsbench.analysis.explain import explain
 from stsbench.analysis.pair_kinds import PairKinds
-from stsbench.base.epoch import source_date
 from stsbench.base.errors import UserError
+from stsbench.base.machine import source_date
 from stsbench.base.progress import Progress, silent
 from stsbench.judging.compare import compare
 from stsbench.judging.published import AUTO, TOLERANCE, check_published, known_checkpoint, rows_to_check
@@ -21,11 +21,10 @@ from stsbench.records.imports import read_results
 from stsbench.records.labels import labels
 from stsbench.records.record import RunRecord
 from stsbench.render.figures import keep_colours, look
-from stsbench.render.section import Filled, Pointer, Report, Section
+from stsbench.render.page import Filled, Pointer, Report, Section
 from stsbench.reports.papers import filled_papers, paper_named, whole_paper
-from stsbench.reports.people import people
 from stsbench.reports.reproducibility import reproducibility
-from stsbench.reports.scores import Runs, intervals, scores, subsets
+from stsbench.reports.scores import Runs, intervals, people, scores, subsets
 from stsbench.reports.standing import standing
 from stsbench.reports.summary import SUMMARY, findings, summary
 from stsbench.reports.training import seed_distributions, training

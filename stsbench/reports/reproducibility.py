@@ -7,7 +7,7 @@ import pandas as pd
 
 from stsbench.records.parts import ModelPart
 from stsbench.records.provenance import redact
-from stsbench.render.section import Section
+from stsbench.render.page import Section
 from stsbench.render.table import Table
 from stsbench.reports.scores import Runs
 

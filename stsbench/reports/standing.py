@@ -7,8 +7,15 @@ from functools import cache
 
 import pandas as pd
 
-from stsbench.judging.matching import AVERAGES, Fit, fitting, measured_scores
-from stsbench.judging.published import check_published, known_checkpoint, rows_to_check
+from stsbench.judging.published import (
+    AVERAGES,
+    Fit,
+    check_published,
+    fitting,
+    known_checkpoint,
+    measured_scores,
+    rows_to_check,
+)
 from stsbench.published import catalogue
 from stsbench.records.record import RunRecord
 

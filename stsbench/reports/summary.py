@@ -9,13 +9,13 @@ import pandas as pd
 
 from stsbench.analysis.pair_kinds import COST, SHIFT, PairKinds
 from stsbench.base.words import listed
-from stsbench.judging.matching import AVERAGES
+from stsbench.judging.published import AVERAGES
 from stsbench.judging.verdicts import Check
 from stsbench.records.kinds import KINDS
 from stsbench.records.record import RunRecord
 from stsbench.render.charts import forest
 from stsbench.render.figures import add_tooltips, look, style, svg_of
-from stsbench.render.section import Pointer, ReportFigure, Section
+from stsbench.render.page import Pointer, ReportFigure, Section
 from stsbench.render.table import Table, interval
 from stsbench.reports.scores import Runs
 from stsbench.reports.standing import Standing

@@ -16,7 +16,7 @@ from stsbench.records.kinds import STS
 from stsbench.records.record import RunRecord
 from stsbench.render.charts import curves
 from stsbench.render.figures import add_tooltips, colours, legend_above, new_figure, shortened, style, svg_of
-from stsbench.render.section import Filled, ReportFigure, Section
+from stsbench.render.page import Filled, ReportFigure, Section
 from stsbench.render.table import Table
 from stsbench.reports.scores import Runs
 from stsbench.training.log import LOG, log_frame, read_log

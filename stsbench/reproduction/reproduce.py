@@ -12,8 +12,7 @@ from stsbench.base.progress import Progress, silent
 from stsbench.data.catalogue import source
 from stsbench.data.locate import places
 from stsbench.published.catalogue import exhibits
-from stsbench.render.result import Result
-from stsbench.render.table import Table, Tables
+from stsbench.render.table import Result, Table, Tables
 from stsbench.reproduction.layout import experiment_of, layout
 from stsbench.reproduction.reading import read_reproduction
 from stsbench.reproduction.reproduced import Reproduction

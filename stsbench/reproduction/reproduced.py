@@ -14,9 +14,8 @@ from stsbench.base.words import listed
 from stsbench.published.catalogue import papers
 from stsbench.published.schema import PublishedTable
 from stsbench.render.figures import svg_of
-from stsbench.render.result import Result
-from stsbench.render.section import Pointer, ReportFigure, Section
-from stsbench.render.table import Table, Tables
+from stsbench.render.page import Pointer, ReportFigure, Section
+from stsbench.render.table import Result, Table, Tables
 from stsbench.reproduction.answers import NOT_ANSWERED, Answer
 from stsbench.reproduction.table_plan import ScaleName, TablePlan, scales
 from stsbench.reproduction.tables import (

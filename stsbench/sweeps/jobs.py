@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 from pydantic import TypeAdapter, ValidationError
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import files_below, sha256_of
-from stsbench.base.manifest import fingerprint
+from stsbench.base.files import files_below, fingerprint, sha256_of
 from stsbench.base.words import suggestion
 from stsbench.data.corpus import corpus_file
 from stsbench.data.rows import ending_of

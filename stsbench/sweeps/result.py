@@ -16,9 +16,8 @@ from stsbench.records.kinds import AVERAGE, TRANSFER_AVERAGE
 from stsbench.records.record import RECORD
 from stsbench.render.figures import save_figure, svg_of
 from stsbench.render.formats import to_csv
-from stsbench.render.result import Result
-from stsbench.render.section import ReportFigure, Section
-from stsbench.render.table import Table, Tables, interval
+from stsbench.render.page import ReportFigure, Section
+from stsbench.render.table import Result, Table, Tables, interval
 from stsbench.sweeps.cells import axis_figure, cell_frame
 from stsbench.sweeps.experiment import COLUMNS, Experiment, label_of
 from stsbench.sweeps.folder import ExperimentFolder, log_end

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
-from stsbench.base.manifest import Manifest
+from stsbench.base.files import Manifest
 from stsbench.records.kinds import KINDS
 from stsbench.records.labels import task_labels
 from stsbench.records.record import RECORD, RunRecord

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import sha256_of
-from stsbench.base.manifest import fingerprint
+from stsbench.base.files import fingerprint, sha256_of
 from stsbench.base.progress import Progress, silent
 from stsbench.data.corpus import SAMPLE, Row, corpus_file, read_rows
 from stsbench.data.rows import ending_of

@@ -12,8 +12,7 @@ from stsbench.published.measured import logged_dev_scores, logged_systems
 from stsbench.records.record import RunRecord
 from stsbench.render.charts import curves, line
 from stsbench.render.figures import colours, new_figure, style
-from stsbench.render.result import Result
-from stsbench.render.table import Table, Tables
+from stsbench.render.table import Result, Table, Tables
 from stsbench.training.folder import RunFolder
 from stsbench.training.log import log_frame, read_log
 from stsbench.training.recipe import Recipe

@@ -19,8 +19,7 @@ from filelock import FileLock
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import atomic_folder, cache_dir, writing
-from stsbench.base.manifest import Manifest, fingerprint
+from stsbench.base.files import Manifest, atomic_folder, cache_dir, fingerprint, writing
 from stsbench.base.progress import Progress, silent
 from stsbench.data.corpus import Row
 from stsbench.encoders.tokenizer import Tokenizer

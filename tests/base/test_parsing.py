@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stsbench.base.errors import UserError
-from stsbench.base.manifest import Manifest, fingerprint
+from stsbench.base.files import Manifest, fingerprint
 from stsbench.base.parsing import parse_json, read_draft
 
 values = st.recursive(

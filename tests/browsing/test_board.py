@@ -13,8 +13,8 @@ import pytest
 
 import stsbench as sb
 from stsbench.base.files import cache_dir
-from stsbench.browsing import sections, summaries
-from stsbench.judging.matching import published_beside
+from stsbench.browsing import sections
+from stsbench.judging.published import published_beside
 from stsbench.published.catalogue import row
 from stsbench.records.parts import DataPart
 from stsbench.records.store import save_run
@@ -164,9 +164,9 @@ def _higher(record: Any) -> None:
 
 def test_a_second_board_reads_new_records_only(board_runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     first = sb.board(board_runs(alpha=0.0, beta=0.4)).html
-    computed, plain = [], summaries._computed
+    computed, plain = [], sections._computed
     monkeypatch.setattr(
-        summaries, "_computed", lambda record, *more: computed.append(record.model.name) or plain(record, *more)
+        sections, "_computed", lambda record, *more: computed.append(record.model.name) or plain(record, *more)
     )
     assert sb.board(board_runs()).html == first
     assert computed == []

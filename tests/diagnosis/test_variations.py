@@ -15,8 +15,8 @@ from tiny_words import sample_word_pieces
 import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.data.tables import StsData
+from stsbench.diagnosis.grid import Reading
 from stsbench.diagnosis.result import Diagnosis
-from stsbench.diagnosis.ways import Reading
 from stsbench.encoders.plan import embed
 from stsbench.encoders.template import RULES, read_template
 from stsbench.encoders.use import ABOUT

@@ -166,7 +166,7 @@ def test_a_training_with_the_callback_ends_with_the_weights_of_one_without(
 
 @pytest.mark.parametrize("pooling", ["avg", "cls", "cls_before_pooler", "avg_first_last", "max", "last"])
 def test_a_pooling_reads_what_the_saved_checkpoint_gives(tiny_bert: Path, pooling: str, tmp_path: Path) -> None:
-    from stsbench.integrations.live import pooled, undisturbed
+    from stsbench.integrations.dev_scores import pooled, undisturbed
 
     tokenizer = transformers.AutoTokenizer.from_pretrained(tiny_bert, model_max_length=12)
     model = transformers.BertModel.from_pretrained(tiny_bert).train()
@@ -238,7 +238,7 @@ def test_a_mistake_is_told_before_the_training(
 
 
 def test_a_pooling_of_what_is_no_model_of_transformers_is_refused(tiny_bert: Path) -> None:
-    from stsbench.integrations.live import pooled
+    from stsbench.integrations.dev_scores import pooled
 
     tokenizer = transformers.AutoTokenizer.from_pretrained(tiny_bert)
     with pytest.raises(sb.UserError, match="the model in training is a Words: give a function"):

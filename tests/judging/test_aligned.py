@@ -12,7 +12,7 @@ from changed_records import with_columns, with_rows
 import stsbench as sb
 from stsbench.data.tables import StsData
 from stsbench.judging.aligned import AlignedScores, aligned_scores
-from stsbench.judging.judgement import records
+from stsbench.judging.verdicts import records
 from stsbench.scoring.import_results import import_results
 from stsbench.scoring.kinds.pair_classification import PairClassification
 from stsbench.scoring.kinds.relatedness import Relatedness

@@ -17,7 +17,7 @@ from stsbench.data.tables import StsData
 from stsbench.judging.aligned import AlignedScores, aligned_scores, with_average
 from stsbench.judging.compare import dependence_notes, differences, every_two
 from stsbench.judging.comparison import corrected, verdict_sentence
-from stsbench.judging.judgement import records as as_tuples
+from stsbench.judging.verdicts import records as as_tuples
 from stsbench.scoring.statistic import Accuracy
 from stsbench.statistics.correlations import spearman
 from stsbench.statistics.dependence import Sharing, variance

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 import stsbench as sb
 from stsbench.data.tables import Pair, StsData, pair_table
 from stsbench.judging.aligned import AlignedScores, aligned_scores
-from stsbench.judging.baseline import judged
+from stsbench.judging.check import judged
 from stsbench.scoring.statistic import Correlation
 from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.influence import pearson_terms

@@ -16,8 +16,8 @@ import stsbench as sb
 from stsbench.data.tables import StsData
 from stsbench.judging.aligned import AlignedScores
 from stsbench.judging.compare import differences
-from stsbench.judging.judgement import records
 from stsbench.judging.rank import ranking_of
+from stsbench.judging.verdicts import records
 from stsbench.records.store import save_run
 from stsbench.scoring.statistic import Correlation
 from stsbench.statistics import Dependence

@@ -15,8 +15,8 @@ from changed_records import with_values
 
 import stsbench as sb
 from stsbench.data.tables import StsData
-from stsbench.judging.judgement import records
 from stsbench.judging.seeds import SeedsComparison, compare_seeds
+from stsbench.judging.verdicts import records
 from stsbench.published.measured import seeds
 from stsbench.statistics.intervals import detectable
 from stsbench.statistics.seeds import expected_best

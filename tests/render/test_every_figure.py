@@ -12,7 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 import stsbench
 from stsbench.analysis.base import Analysis
 from stsbench.render.figures import WIDTHS, look
-from stsbench.render.result import Result
+from stsbench.render.table import Result
 
 DRAWN_BY_FUNCTIONS = {"Sweep", "Training"}
 """The gallery calls what they draw by: their figures are those of `sweep` and `train`."""

@@ -16,6 +16,7 @@ from stsbench.render.figures import (
     WIDTHS,
     colours,
     described,
+    inline,
     keep_colours,
     look,
     new_figure,
@@ -23,7 +24,6 @@ from stsbench.render.figures import (
     style,
     svg_of,
 )
-from stsbench.render.svg import inline
 
 
 def drawn():

@@ -14,7 +14,7 @@ from scipy.spatial import distance
 import stsbench as sb
 from stsbench.data.tables import FileRead, Pair, StsData, combined_sha256, pair_table
 from stsbench.records.scores import Scores
-from stsbench.reports.people import people
+from stsbench.reports.scores import people
 from stsbench.scoring.kinds.sts import StsPairs, compared, rater_part, with_spread
 from stsbench.scoring.recompute import require_recomputed
 from stsbench.scoring.settings import AGGREGATIONS

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import stsbench as sb
-from stsbench.base.manifest import DIGEST, fingerprint
+from stsbench.base.files import DIGEST, fingerprint
 from stsbench.records.parts import Score
 from stsbench.scoring.kinds import statistic_of
 from stsbench.scoring.recompute import rows_of_scores

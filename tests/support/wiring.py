@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stsbench.base.files import atomic_folder, atomic_path, cache_dir
-from stsbench.base.manifest import fingerprint
+from stsbench.base.files import atomic_folder, atomic_path, cache_dir, fingerprint
 from stsbench.data.benchmarks import sample_sentences
 from stsbench.reproduction import layout, table_plan
 from stsbench.training.recipe_files import read_recipe

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from stsbench.base.errors import UserError
-from stsbench.base.manifest import fingerprint
+from stsbench.base.files import fingerprint
 from stsbench.data.reading import Column, Schema, as_name, as_number, read_table
 from stsbench.data.rows import open_rows
 from stsbench.data.shared import FOLDED, SENTENCES, sentence_ids

@@ -16,8 +16,8 @@ import stsbench as sb
 import stsbench.compat.senteval as senteval
 from stsbench.base.errors import UserError
 from stsbench.compat.senteval import __main__ as runner
-from stsbench.compat.senteval import batches, engine, surroundings, tasks
-from stsbench.compat.senteval.shapes import Results
+from stsbench.compat.senteval import batches, engine, tasks
+from stsbench.compat.senteval.batches import Results
 from stsbench.encoders.checkpoint import packaged_model
 from stsbench.scoring.settings import Intervals
 
@@ -73,7 +73,7 @@ def run(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(runner, "SEEN", fresh)
 
     def run_script(*arguments):
-        monkeypatch.setattr(surroundings, "_warned", set())
+        monkeypatch.setattr(engine, "_warned", set())
         monkeypatch.setattr(sys, "path", ["", *sys.path])
         caplog.clear()
         with caplog.at_level(logging.WARNING, "stsbench.compat.senteval"):
@@ -159,7 +159,7 @@ def test_removed_tokenizer_calls_are_todays(tiny_bert):
 
     tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
     assert not hasattr(tokenizer, "batch_encode_plus")
-    surroundings.supply_removed_calls()
+    engine.supply_removed_calls()
     texts = ["an owl sings", "rain"]
     options = {"return_tensors": "pt", "padding": True, "max_length": 4, "truncation": True}
     todays, old = tokenizer(texts, **options), tokenizer.batch_encode_plus(texts, **options)

@@ -6,7 +6,7 @@ A script that says `import senteval` runs unchanged after
     sys.modules["senteval"] = stsbench.compat.senteval
 
 or with `python -m stsbench.compat.senteval script.py`, which also gives Transformers back what version 5 removed
-(`surroundings.supply_removed_calls`).
+(`engine.supply_removed_calls`).
 
 Results answer in two shapes, the original's and that of the fork in SimCSE's repository:
 
@@ -31,7 +31,7 @@ there is looked for in the other places of data),
 `classifier`, `seed`, `batch_size`, `similarity`. Ours: `tokens` ("str" or "bytes": what the batcher is handed),
 `device` (where classifiers compute; CUDA where there is some, by default) and `cache` (True: a sentence that the
 batcher has been handed is not encoded again, in any task; right where its vector depends on the sentence alone.
-Off by default; `STSBENCH_SENTEVAL_CACHE=1` says so for a script).
+Off by default; `STSBENCH_SENTEVAL_CACHE=1` turns it on for a script).
 """
 
 from stsbench.compat.senteval import engine, utils

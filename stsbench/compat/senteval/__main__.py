@@ -11,7 +11,6 @@ from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
 from stsbench.compat.senteval import engine, utils
 from stsbench.compat.senteval.batches import SEEN
-from stsbench.compat.senteval.surroundings import supply_removed_calls
 
 # Errors of a script's own model classes in Transformers 5: `init_weights` in place of `post_init`, and tensors
 # created in `__init__`.
@@ -71,7 +70,7 @@ def _run(script: Path, arguments: list[str], *, results: str | None, splits: str
     sys.modules |= _MODULES
     sys.argv = [str(script), *arguments]
     sys.path[0] = str(script.resolve().parent)
-    supply_removed_calls()
+    engine.supply_removed_calls()
     try:
         runpy.run_path(str(script), run_name="__main__")
     except ModuleNotFoundError as error:

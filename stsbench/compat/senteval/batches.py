@@ -1,7 +1,8 @@
-"""Handing sentences to a script's `prepare` and `batcher`, taking what comes back, and keeping it (`--cache`)."""
+"""Encode sentences with a script's `prepare` and `batcher`, and return results computed when they are read."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Iterator, KeysView, MutableMapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -35,7 +36,7 @@ class Script:
     prepare: Prepare
 
     def tokens_of(self, sentences: Sequence[str]) -> list[Tokens]:
-        """Return each sentence's tokens; as bytes if `params.tokens` says so."""
+        """Return each sentence's tokens; as bytes if `params.tokens` is "bytes"."""
         if self.params.tokens == "bytes":
             return [[token.encode() for token in sentence.split()] for sentence in sentences]
         return [sentence.split() for sentence in sentences]
@@ -83,7 +84,7 @@ class Prepared:
         Prepared._latest = self
 
     def resumed(self, sentences: Sequence[str], before: NDArray[np.float32], what: str) -> None:
-        """Make ready to encode more, after whatever else the script did, and see that the model is what it was.
+        """Prepare again if another task was prepared since, and check that the model has not changed.
 
         Args:
             sentences: that were encoded before; the first batch of them is encoded again.
@@ -93,12 +94,12 @@ class Prepared:
         if Prepared._latest is not self:
             self._make_ready()
         if self._script.params.cache:
-            # Whoever keeps vectors says that they depend on the sentence alone.
+            # With --cache, vectors depend on the sentence alone.
             return
         again = self._script.encode_anew(sentences[: self._script.params.batch_size])
         first = before[: len(again)]
-        # Two runs of one model differ by rounding, and vectors this close give the same score. What all vectors
-        # share, one large dimension, say, tells no sentence from another: it is not what they are held against.
+        # Two runs of one model differ by rounding, and vectors this close give the same score. The scale is that
+        # of the differences between sentences: a large dimension that all vectors share must not hide a change.
         apart = np.nan_to_num(np.abs(first - first.mean(axis=0))).max() or np.nan_to_num(np.abs(first)).max()
         if again.shape != first.shape or not np.allclose(again, first, rtol=0, atol=1e-3 * apart, equal_nan=True):
             raise UserError(
@@ -192,7 +193,7 @@ SEEN = SeenSentences()
 
 
 def _snapshot(value: Any) -> Any:
-    """Return a copy of what a `prepare` may change in place, at any depth; of an array a hash."""
+    """Return a deep copy of the containers that `prepare` may change in place, with a hash for an array."""
     if isinstance(value, dict):
         return {name: _snapshot(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
@@ -220,4 +221,102 @@ def _to_array(returned: Any) -> NDArray[np.float32]:
     try:
         return np.asarray(returned, dtype=np.float32)
     except (TypeError, ValueError) as error:
-        raise UserError(f"batcher returned what is no array of numbers: {error}.") from error
+        raise UserError(f"batcher did not return an array of numbers: {error}.") from error
+
+
+Shape = tuple[Sequence[str], Callable[[], dict[str, Any]]]
+"""The keys of a shape, and what computes their values."""
+
+ARRAY = "yhat"
+"""The one key whose value is an array, which JSON does not take: it answers, and is never among the keys."""
+
+
+class Results(dict[str, Any]):
+    """One task's results by the keys of several shapes.
+
+    A shape is computed, once, when one of its keys is read; which keys there are is known before. Whatever needs
+    all values (printing, comparing, copying, pickle, JSON) computes the shapes that are listed, and takes of the
+    others what was read of them; a copy or a pickle is a plain dictionary.
+
+    Args:
+        *listed: the keys of each shape, and what returns their values.
+        on_request: a shape that is computed where one of its keys is read, and by nothing else.
+
+    >>> result = Results((["test"], lambda: {"test": 0.5}), on_request=(["mse"], lambda: {"mse": 2.0}))
+    >>> list(result), "mse" in result, result["mse"], list(result)
+    (['test'], True, 2.0, ['test', 'mse'])
+    """
+
+    def __init__(self, *listed: Shape, on_request: Shape | None = None) -> None:
+        shapes = [*listed, *([on_request] if on_request else [])]
+        # The dictionary holds the keys from the start: JSON's encoder asks it whether it is empty.
+        super().__init__({key: None for keys, _ in shapes for key in keys})
+        self._waiting = {key: shape for shape in shapes for key in shape[0]}
+        self._hidden = set(on_request[0]) if on_request else set()
+
+    def __getitem__(self, key: str) -> Any:
+        """Return a value, computed with the others of its shape where it is the first of them."""
+        if key in self._waiting:
+            keys, compute = self._waiting[key]
+            values = compute()
+            logging.debug("%s", {name: value for name, value in values.items() if name != ARRAY})
+            for name in keys:
+                if self._waiting.pop(name, None):
+                    super().__setitem__(name, values[name])
+            self._hidden -= set(keys)
+        elif key not in self:
+            raise KeyError(f"{key!r}: there are {', '.join(super().keys())}")
+        return super().__getitem__(key)
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        """Set a value; it is not computed any more."""
+        self._forget(key)
+        super().__setitem__(key, value)
+
+    def __delitem__(self, key: str) -> None:
+        """Delete a key; its value is not computed any more."""
+        super().__delitem__(key)
+        self._forget(key)
+
+    def _forget(self, key: str) -> None:
+        self._waiting.pop(key, None)
+        self._hidden.discard(key)
+
+    # A dictionary's own methods would read and change values without computing them.
+    get, pop, update = MutableMapping.get, MutableMapping.pop, MutableMapping.update  # type: ignore[assignment]
+    items, values = MutableMapping.items, MutableMapping.values  # type: ignore[assignment]
+
+    def copy(self) -> dict[str, Any]:
+        """Return all values in a plain dictionary."""
+        return {key: self[key] for key in self}
+
+    def keys(self) -> KeysView[str]:  # type: ignore[override]  # `dict_keys` has no constructor
+        """Return the keys: those of the shapes that are listed, and of one that was asked for."""
+        return dict.fromkeys(self).keys()
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the keys; defining it makes `dict(...)` call `keys` and `__getitem__`."""
+        return (key for key in list(super().__iter__()) if key != ARRAY and key not in self._hidden)
+
+    def __len__(self) -> int:
+        """Return how many keys there are."""
+        return len(list(iter(self)))
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether all values are those of another dictionary."""
+        return self.copy() == other
+
+    def __ne__(self, other: object) -> bool:
+        """Return whether any value is not that of another dictionary: `dict` has a comparison of its own."""
+        return not self == other
+
+    __hash__ = None
+
+    def __repr__(self) -> str:
+        """Return all values, written as a dictionary."""
+        return repr(self.copy())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Be a plain dictionary in a pickle, which takes the array too, if there is one by now."""
+        known = {ARRAY: self[ARRAY]} if ARRAY in self and ARRAY not in self._waiting else {}
+        return dict, (self.copy() | known,)

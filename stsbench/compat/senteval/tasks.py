@@ -1,4 +1,4 @@
-"""SentEval's tasks: what `eval` returns of each, in the original's words."""
+"""SentEval's tasks: the results that `eval` returns for each, under the original's keys."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,8 +13,7 @@ from scipy.stats import pearsonr, spearmanr
 
 from stsbench.base.errors import UserError
 from stsbench.base.extras import MODELS, require
-from stsbench.compat.senteval.batches import SIDES, Prepared, Script, encode_sides
-from stsbench.compat.senteval.shapes import ARRAY, Results, Shape
+from stsbench.compat.senteval.batches import ARRAY, SIDES, Prepared, Results, Script, Shape, encode_sides
 from stsbench.compat.senteval.utils import cosine, dotdict
 from stsbench.data.catalogue import Source
 from stsbench.data.locate import find_root
@@ -66,7 +65,7 @@ def evaluate_labelled(data: LabelledData, script: Script) -> dict[str, Any]:
     """Return `acc`, `devacc`, `ndev` and `ntest`, and `f1` of MRPC."""
     require(MODELS, f"the classifier of {data.task}")
     sides = [name for name in SIDES if data.items[name].notna().all()]
-    # Batches follow the sorted rows, as in the original: less padding for the person's encoder.
+    # Batches follow the sorted rows, as in the original: less padding for the script's encoder.
     vectors = encode_sides(data.items, sides, arrange(data).order, script)
     params = script.params
     classifier = _classifier(data, params)
@@ -86,7 +85,7 @@ def _classifier(data: LabelledData, params: dotdict) -> Classifier:
 
 
 def _device_of(params: dotdict) -> str:
-    """Return where classifiers compute: what the person said, else CUDA where there is some."""
+    """Return the device of classifiers: `params.device`, else CUDA if it is available."""
     if params.device:
         return str(params.device)
     import torch

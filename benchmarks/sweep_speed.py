@@ -17,12 +17,11 @@ from pathlib import Path
 
 import stsbench as sb
 from stsbench.records.store import save_run
-from stsbench.sweeps.executors import Work
 from stsbench.sweeps.experiment import Experiment
-from stsbench.sweeps.folder import ExperimentFolder
+from stsbench.sweeps.folder import ExperimentFolder, write_finished
 from stsbench.sweeps.jobs import jobs_of
 from stsbench.sweeps.result import Sweep
-from stsbench.sweeps.states import write_finished
+from stsbench.sweeps.sweep import Work
 
 
 def side_by_side(options: argparse.Namespace, folder: Path) -> float:
@@ -102,7 +101,7 @@ def tables(run: Path | None, folder: Path) -> None:
         model = record.model.model_copy(update={"name": job.folder, "weights_sha256": f"{number:064x}"})
         renamed = record.model_copy(update={"model": model})
         save_run(renamed, place.jobs / job.folder)
-        write_finished(job, place.jobs / job.folder, analyses={}, checkpoint=None, training=1.0, measuring=1.0)
+        write_finished(job, place.jobs / job.folder, analyses={}, training=1.0, measuring=1.0)
     start = time.perf_counter()
     result = sb.sweep(experiment, place.path)
     assert isinstance(result, Sweep)

@@ -135,11 +135,6 @@ Interval = Annotated[
 Level = Annotated[float, intervals_option(min=0, max=1, help="The confidence level of the intervals.")]
 Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="The random seed.")]
 NoCache = Annotated[bool, run_option("--no-cache", help="Neither read nor write the embedding cache.")]
-JobDevice = Annotated[str, typer.Option(help="The device of local jobs: `auto`, `cpu`, `cuda` or `mps`.")]
-Workers = Annotated[
-    int | None,
-    typer.Option(min=1, max=10_000, help="Jobs to run at once; by default one per GPU or per group of CPU cores."),
-]
 Subsets = Annotated[bool, output_option("--subsets", help="Print every subset, too.")]
 Quiet = Annotated[bool, output_option("--quiet", "-q", help="Print no progress, notes or signatures.")]
 
@@ -188,6 +183,28 @@ class IntervalChoice:
 
 def _format_flag(name: str) -> Any:
     return output_option(f"--{name}", help=f"The same as `--format {name}`.")
+
+
+@dataclass(frozen=True)
+class JobOptions:
+    """Where jobs run, and which."""
+
+    on: Annotated[str, typer.Option(help="Where jobs run: `local`, `ray` or `slurm`.")] = "local"
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=10_000, help="Jobs to run at once; by default one per GPU or per group of CPU cores."
+        ),
+    ] = None
+    device: Annotated[str, typer.Option(help="The device of local jobs: `auto`, `cpu`, `cuda` or `mps`.")] = "auto"
+    data_dirs: DataDirs = None
+    retry: Annotated[bool, typer.Option("--retry", help="Run failed jobs again.")] = False
+    status: Annotated[bool, typer.Option("--status", help="Print the jobs and their states; run none.")] = False
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of `sweep`."""
+        return {**vars(self), "data_dirs": self.data_dirs or ()}
 
 
 @dataclass(frozen=True)

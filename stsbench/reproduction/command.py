@@ -9,11 +9,9 @@ from stsbench.base.errors import UserError
 from stsbench.cli.groups import expand
 from stsbench.cli.options import (
     LARGEST_SEED,
-    DataDirs,
     FigureChoice,
-    JobDevice,
+    JobOptions,
     Output,
-    Workers,
     new_folder,
     numbers,
 )
@@ -35,7 +33,6 @@ def reproduce(
             "--out", "-o", callback=new_folder, help="The experiment's folder; by default `runs/TABLE-SCALE`."
         ),
     ] = None,
-    on: Annotated[str, typer.Option(help="Where jobs run: `local`, `ray` or `slurm`.")] = "local",
     corpus: Annotated[
         Path | None, typer.Option(help="The training corpus; by default the sample (`demo`), else `wiki1m`.")
     ] = None,
@@ -47,11 +44,7 @@ def reproduce(
         typer.Option("--set", metavar="KEY=VALUE", help="Change a key of every training recipe. Repeatable."),
     ] = None,
     threads: Annotated[int, typer.Option(min=1, max=1024, help="Threads per job.")] = 1,
-    workers: Workers = None,
-    device: JobDevice = "auto",
-    data_dirs: DataDirs = None,
-    retry: Annotated[bool, typer.Option("--retry", help="Run failed jobs again.")] = False,
-    status: Annotated[bool, typer.Option("--status", help="Print the jobs and their states; run none.")] = False,
+    jobs: JobOptions = JobOptions(),
     list_: Annotated[
         bool,
         typer.Option("--list", help="List the tables and figures that can be made, or the needs of a named one."),
@@ -89,16 +82,11 @@ def reproduce(
             table,
             scale=scale,
             out=out,
-            on=on,
             corpus=corpus,
             seeds=numbers(seeds, "--seeds", "1,2,3", high=LARGEST_SEED),
             settings=dict(map(read_change, set_ or [])),
             threads=threads,
-            workers=workers,
-            device=device,
-            data_dirs=data_dirs or (),
-            retry=retry,
-            status=status,
+            **jobs.arguments,
             progress=progress,
             notice=lambda sentence: print_notes(sentence, quiet=output.quiet),
         )

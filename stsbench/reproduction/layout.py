@@ -16,7 +16,7 @@ from stsbench.reproduction.table_plan import PlannedRow, RowPlan, Scale, ScaleNa
 from stsbench.scoring.settings import Protocol
 from stsbench.scoring.tasks import parse_tasks
 from stsbench.sweeps.experiment import Experiment
-from stsbench.sweeps.states import DEV
+from stsbench.sweeps.folder import DEV
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from stsbench.reproduction.table_plan import ScaleName, TablePlan, scales
 from stsbench.reproduction.tables import ReproducedCell
 from stsbench.statistics.estimate import Estimate
 from stsbench.sweeps.experiment import Experiment
+from stsbench.sweeps.folder import LAST, JobState
 from stsbench.sweeps.result import Sweep
-from stsbench.sweeps.states import LAST, JobState
 from stsbench.training.log import LOG, read_log
 
 

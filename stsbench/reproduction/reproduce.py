@@ -1,6 +1,6 @@
 """`reproduce`: reproduces a published table and answers its claims; `reproductions` lists the tables."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,6 @@ from typing import Any
 import pandas as pd
 
 from stsbench.base.errors import UserError
-from stsbench.base.progress import Progress, silent
 from stsbench.data.catalogue import source
 from stsbench.data.locate import places
 from stsbench.published.catalogue import exhibits
@@ -39,18 +38,13 @@ def reproduce(
     *,
     scale: str = "demo",
     out: str | Path | None = None,
-    on: str = "local",
     corpus: str | Path | None = None,
     seeds: Sequence[int] = (),
     settings: Mapping[str, Any] | None = None,
     threads: int = 1,
-    workers: int | None = None,
-    device: str = "auto",
     data_dirs: Sequence[str | Path] = (),
-    retry: bool = False,
     status: bool = False,
-    progress: Progress = silent,
-    notice: Callable[[str], None] = lambda _: None,
+    **options: Any,
 ) -> Reproduction | Sweep:
     """Reproduces a published table or figure: trains and measures as its plan says, and answers its claims.
 
@@ -61,19 +55,13 @@ def reproduce(
         scale: `demo` (a few steps, minutes), `laptop` (a small base and a thousand sentences) or `paper` (the
             paper's base, corpus and seeds).
         out: the folder of the experiment; by default `runs/TABLE-SCALE`.
-        on: where jobs run: `local`, `ray` or `slurm`.
         corpus: the training corpus; by default the sample at `demo`, else `wiki1m`.
         seeds: of the trainings; by default the scale's.
         settings: changes to every recipe, over the plan's: `{"optimiser.batch": 32}`.
         threads: per job.
-        workers: how many jobs run at once; by default one for each GPU, or one for each group of cores that the
-            threads of a job fill.
-        device: where local jobs compute: `auto`, `cpu`, `cuda` or `mps`.
         data_dirs: folders to look for data in.
-        retry: runs failed jobs again.
         status: returns the jobs and their states; runs none.
-        progress: reports how many jobs are done.
-        notice: called with messages for the user.
+        options: `on`, `workers`, `device`, `retry`, `progress` and `notice`, as in `sweep`.
 
     Returns:
         The paper's table with ours, `.answers` to each claim, and a `.section()` for a report; with `status` the
@@ -103,18 +91,7 @@ def reproduce(
         settings=settings,
         data_dirs=folders,
     )
-    result = sweep(
-        experiment,
-        place,
-        on=on,
-        workers=workers,
-        device=device,
-        data_dirs=data_dirs,
-        retry=retry,
-        status=status,
-        progress=progress,
-        notice=notice,
-    )
+    result = sweep(experiment, place, data_dirs=data_dirs, status=status, **options)
     return result if status else read_reproduction(plan, name, size, result, data_dirs=folders)
 
 

@@ -26,7 +26,7 @@ from stsbench.reproduction.tables import (
     missing_table,
     whole_table,
 )
-from stsbench.sweeps.cells import axis_figure
+from stsbench.sweeps.result import axis_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

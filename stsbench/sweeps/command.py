@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from stsbench.cli.groups import expand
-from stsbench.cli.options import DataDirs, FigureChoice, JobDevice, Output, Workers, new_folder
+from stsbench.cli.options import FigureChoice, JobOptions, Output, new_folder
 from stsbench.cli.output import print_notes, print_result, progress_bars
 
 
@@ -19,12 +19,7 @@ def sweep(
         Path | None,
         typer.Option("--out", "-o", callback=new_folder, help="The experiment's folder; by default `runs/NAME`."),
     ] = None,
-    on: Annotated[str, typer.Option(help="Where jobs run: `local`, `ray` or `slurm`.")] = "local",
-    workers: Workers = None,
-    device: JobDevice = "auto",
-    data_dirs: DataDirs = None,
-    retry: Annotated[bool, typer.Option("--retry", help="Run failed jobs again.")] = False,
-    status: Annotated[bool, typer.Option("--status", help="Print the jobs and their states; run none.")] = False,
+    jobs: JobOptions = JobOptions(),
     figure: FigureChoice = FigureChoice(),
     output: Output = Output(),
 ) -> None:
@@ -46,17 +41,12 @@ def sweep(
         result = run_sweep(
             experiment,
             out,
-            on=on,
-            workers=workers,
-            device=device,
-            data_dirs=data_dirs or (),
-            retry=retry,
-            status=status,
+            **jobs.arguments,
             progress=progress,
             notice=lambda sentence: print_notes(sentence, quiet=output.quiet),
         )
-    print_result(result, output, figure=figure, tables=Tables([result.status()]) if status else None)
-    if not status:
+    print_result(result, output, figure=figure, tables=Tables([result.status()]) if jobs.status else None)
+    if not jobs.status:
         print_notes(f"tables and figures in {result.folder}", quiet=output.quiet)
         if result.failed:
             raise typer.Exit(1)

@@ -167,14 +167,6 @@ class Experiment(_Part):
     ray: Ray = Ray()
     relative_to: str | None = None
 
-    @field_validator("seeds", mode="before")
-    @classmethod
-    def _require_distinct_seeds(cls, seeds: Any) -> Any:
-        seeds = [seeds] if isinstance(seeds, int) and not isinstance(seeds, bool) else seeds
-        if isinstance(seeds, list | tuple) and (twice := [seed for seed in seeds if seeds.count(seed) > 1]):
-            raise ValueError(f"{twice[0]} is listed twice: remove one")
-        return seeds
-
     @model_validator(mode="after")
     def _check_axes(self) -> Self:
         for name, values in self.axes.items():
@@ -185,8 +177,6 @@ class Experiment(_Part):
                 raise ValueError(f"axes.{name} has no value: add some")
             if isinstance(values, dict):
                 continue
-            if len(values) == 1:
-                raise ValueError(f"axes.{name} has one value, and an axis needs two: put a single one under `set`")
             labels = list(map(label_of, values))
             if twice := [label for label in labels if labels.count(label) > 1]:
                 raise ValueError(f"axes.{name} has the value {twice[0]} twice: remove one")

@@ -4,36 +4,36 @@ A job's folder is complete or absent. Beside it are unfinished trainings, logs a
 """
 
 import json
-import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from math import isfinite, nan
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import TypeAdapter
 
+from stsbench._version import __version__
 from stsbench.base.errors import UserError
-from stsbench.base.files import atomic_path, writing
+from stsbench.base.files import Manifest, atomic_path, writing
+from stsbench.records.kinds import KINDS
+from stsbench.records.labels import task_labels
+from stsbench.records.record import RECORD, RunRecord
+from stsbench.records.store import load_run
 from stsbench.sweeps.experiment import EXPERIMENT, Experiment, read_experiment
 from stsbench.sweeps.jobs import Job
+from stsbench.training.log import LOG, read_log
+
+if TYPE_CHECKING:
+    from stsbench.analysis.base import Analysis
 
 JOB = "job.json"
 """The file of a finished job with its hash and results."""
 
 JOB_LIST = "jobs.json"
 
-_FOLDERS = ("jobs", "logs", "running", "work", "failed")
-
-
-class JobList(BaseModel):
-    """The content of `jobs.json`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    keep: Literal["record", "checkpoint"]
-    jobs: tuple[Job, ...]
+_JOBS = TypeAdapter(tuple[Job, ...])
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,6 @@ class ExperimentFolder:
     def failure(self, unit: str) -> Path:
         """Returns the file with the reason why a unit failed; absent if it did not."""
         return self.path / "failed" / f"{unit}.txt"
-
-    def running(self, unit: str) -> Path:
-        """Returns the file with a running unit's progress."""
-        return self.path / "running" / f"{unit}.txt"
 
     def experiment(self) -> Experiment | None:
         """Returns the experiment in the folder; None if there is none."""
@@ -93,21 +89,11 @@ class ExperimentFolder:
                     f"{self.path} holds another experiment, {held.name}: choose another folder with --out for "
                     f"{experiment.name}."
                 )
-        elif self.path.is_dir():
-            for entry in self.path.iterdir():
-                # An interrupted start leaves empty folders, hidden files and the list of jobs.
-                is_started = (
-                    entry.name in _FOLDERS
-                    if entry.is_dir()
-                    else entry.name.startswith(".") or entry.name == JOB_LIST
-                )
-                if not is_started:
-                    raise UserError(f"{self.path} holds other files: choose another folder with --out.")
-        with writing(self.path):
-            for name in _FOLDERS:
-                (self.path / name).mkdir(parents=True, exist_ok=True)
+        elif any(entry for entry in self.path.glob("[!.]*") if entry != list_file):
+            # An interrupted start leaves hidden files and the list of jobs.
+            raise UserError(f"{self.path} holds other files: choose another folder with --out.")
         # The list is written first, so that a folder with an experiment always has one.
-        content = {"keep": experiment.keep, "jobs": [asdict(job) for job in jobs]}
+        content = {"jobs": [asdict(job) for job in jobs]}
         with atomic_path(list_file) as path:
             path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         with atomic_path(self.path / EXPERIMENT) as path:
@@ -130,15 +116,14 @@ class ExperimentFolder:
                 "progress."
             ) from error
 
-    def planned(self) -> JobList:
+    def planned(self) -> tuple[Job, ...]:
         """Returns the jobs of the experiment as they were last planned."""
         path = self.path / JOB_LIST
         try:
-            return JobList.model_validate_json(path.read_bytes())
-        except (OSError, ValidationError) as error:
-            why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
+            return _JOBS.validate_python(json.loads(path.read_bytes())["jobs"])
+        except (OSError, ValueError, LookupError, TypeError) as error:
             raise UserError(
-                f"{path} cannot be read ({why}): delete it, and run the same `stsbench sweep` again."
+                f"{path} cannot be read: delete it, and run the same `stsbench sweep` again."
             ) from error
 
     def done(self) -> dict[str, Path]:
@@ -149,20 +134,147 @@ class ExperimentFolder:
         return {path.name.rpartition("-")[2]: path for path in finished if not path.name.startswith(".")}
 
 
-def clean(folder: ExperimentFolder, keep: str, jobs: Sequence[Job]) -> None:
-    """Deletes what killed writers left, and trained checkpoints that are measured and not kept."""
+DEV, DEV_STEP, DEV_LAST, LOSS_LAST = "dev", "dev at", "dev last", "loss last"
+"""Measures of a training: best dev score and its step, dev score (if it was scored) and loss of the last step."""
+
+LAST = "last: "
+"""The prefix of the last step's measures."""
+
+LAST_FOLDER = "last"
+"""The folder with the record of the last step, in a job's folder."""
+
+DONE, FAILED, WAITING = "done", "failed", "waiting"
+
+_FILES = (RECORD, f"{LAST_FOLDER}/{RECORD}", LOG, "analyses/*.csv")
+"""The files that numbers are read from."""
+
+_REMEDY = "delete the folder, and the same `stsbench sweep` makes it again"
+
+
+@dataclass(frozen=True)
+class JobState:
+    """A job and its state.
+
+    Attributes:
+        job: the job.
+        state: `done`, `failed` or `waiting`.
+        folder: of a finished job.
+        record: of a finished job that measured tasks.
+        measures: the numbers of a finished job by name; None for undefined.
+        seconds: of training and measuring; NaN if the job is not finished.
+        failure: the reason why a job failed.
+    """
+
+    job: Job
+    state: str
+    folder: Path | None = None
+    record: RunRecord | None = None
+    measures: Mapping[str, float | None] = field(default_factory=dict)
+    seconds: float = nan
+    failure: str | None = None
+
+
+def job_states(folder: ExperimentFolder, jobs: Sequence[Job]) -> tuple[JobState, ...]:
+    """Returns the state of each job.
+
+    Raises:
+        UserError: if the folder of a finished job is damaged, edited or another job's.
+    """
     done = folder.done()
-    unmeasured = {job.unit for job in jobs if job.id not in done}
-    with writing(folder.path):
-        for leftover in folder.jobs.glob(".*-*"):
-            shutil.rmtree(leftover, ignore_errors=True)
-        for path in (folder.path / "checkpoints").glob("*") if keep == "record" else ():
-            if path.name not in unmeasured:
-                shutil.rmtree(path, ignore_errors=True)
+    return tuple(_state(folder, job, done.get(job.id)) for job in jobs)
 
 
-def log_end(folder: ExperimentFolder, unit: str) -> list[str]:
-    """Returns the last lines of a unit's log."""
-    with suppress(OSError):
-        return folder.log(unit).read_text(encoding="utf-8", errors="replace").splitlines()[-5:]
-    return []
+def _state(folder: ExperimentFolder, job: Job, path: Path | None) -> JobState:
+    if path is not None:
+        return read_finished(job, path)
+    if (failure := folder.failure(job.unit)).is_file():
+        return JobState(job, FAILED, failure=failure.read_text(encoding="utf-8").strip())
+    return JobState(job, WAITING)
+
+
+def write_finished(
+    job: Job,
+    folder: Path,
+    *,
+    analyses: Mapping[str, float | None],
+    training: float,
+    measuring: float,
+) -> None:
+    """Writes `job.json` into a job's folder, as the last file; times are in seconds."""
+    content = {
+        "job": job.id,
+        "analyses": dict(analyses),
+        "stsbench": __version__,
+        "times": {"training": round(training, 3), "measuring": round(measuring, 3)},
+    }
+    files = {path.relative_to(folder).as_posix() for pattern in _FILES for path in folder.glob(pattern)}
+    Manifest.of(folder, content, files).write(folder, JOB)
+
+
+def read_finished(job: Job, folder: Path) -> JobState:
+    """Returns the results of a finished job, checked against its hash and those of its files."""
+    manifest = Manifest.read(folder, JOB, _REMEDY)
+    about: Mapping[str, Any] = manifest.content
+    if about["job"] != job.id:
+        raise UserError(f"{folder} belongs to another job, {about['job']}, not to {job.label}: {_REMEDY}.")
+    measures: dict[str, float | None] = {}
+    record = load_run(folder) if RECORD in manifest.files else None
+    if record is not None:
+        measures |= of_record(record)
+    measures |= about["analyses"]
+    if LOG in manifest.files:
+        measures |= of_training(read_log(folder / LOG))
+    if f"{LAST_FOLDER}/{RECORD}" in manifest.files:
+        measures |= of_record(load_run(folder / LAST_FOLDER), LAST)
+    return JobState(job, DONE, folder, record, measures, sum(about["times"].values()))
+
+
+def headlines(record: RunRecord) -> Iterator[tuple[str, float | None, tuple[float, float] | None]]:
+    """Yields the label, score and interval of each task, then of each average; None for undefined."""
+    for label, score in zip(task_labels(record.scores), record.scores, strict=True):
+        number = score.number(score.about.printed) or score.numbers[0]
+        yield label, number.value, number.interval
+    for average in record.averages:
+        yield KINDS[average.kind].average, average.value, average.interval
+
+
+def of_record(record: RunRecord, prefix: str = "") -> dict[str, float | None]:
+    """Returns the scores and averages of a record, x 100."""
+    return {prefix + name: None if score is None else 100 * score for name, score, _ in headlines(record)}
+
+
+def of_training(log: Sequence[dict[str, Any]]) -> dict[str, float | None]:
+    """Returns the measures of a training: dev scores x 100, the step of the best, the last loss.
+
+    >>> log = [{"step": 4, "dev": 0.5, "best": 0.5, "best_step": 4, "loss": 1.0}]
+    >>> of_training(log)
+    {'dev': 50.0, 'dev at': 4.0, 'dev last': 50.0, 'loss last': 1.0}
+    """
+    measures: dict[str, float | None] = {}
+    steps = max(line["step"] for line in log)
+    for line in log:
+        if line.get("best_step") == line["step"]:
+            # Scores of single dev tasks are those of the best step.
+            for task, scores in line.get("tasks", {}).items():
+                for measure, score in scores.items():
+                    measures[f"{DEV}: {task} {measure}"] = None if score is None else 100 * score
+        if "best_step" in line:
+            measures[DEV] = None if line["best"] is None else 100 * line["best"]
+            measures[DEV_STEP] = float(line["best_step"])
+        if "dev" in line and line["step"] == steps:
+            measures[DEV_LAST] = None if line["dev"] is None else 100 * line["dev"]
+        if "loss" in line:
+            measures[LOSS_LAST] = float(line["loss"])
+    return measures
+
+
+def of_analysis(name: str, result: "Analysis") -> dict[str, float | None]:
+    """Returns the headline numbers of an analysis; None for undefined.
+
+    >>> import stsbench as sb
+    >>> result = sb.geometry(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
+    >>> list(of_analysis("geometry", result))
+    ['geometry: alignment', 'geometry: uniformity', 'geometry: mean cosine']
+    """
+    numbers = result.numbers().items()
+    return {f"{name}: {of}": value if isfinite(value) else None for of, value in numbers}

@@ -305,10 +305,9 @@ def _recipe(experiment: Experiment, cell: _Cell) -> Recipe:
     shortcuts = {"corpus": experiment.corpus, "base": experiment.base}
     changes = {key: value for key, value in shortcuts.items() if value} | experiment.set | cell.changes
     given = {"corpus.path" if key == "corpus" else key: value for key, value in changes.items()}
-    overrides = [
-        f"{key}={json.dumps(value)}" for key, value in given.items() if key not in {"recipe", "postprocessing"}
-    ]
     try:
-        return read_recipe(str(name), overrides)
+        return read_recipe(
+            str(name), changes={key: given[key] for key in given.keys() - {"recipe", "postprocessing"}}
+        )
     except UserError as error:
         raise UserError(str(error).removeprefix("--set ")) from error

@@ -21,21 +21,16 @@ import yaml
 from stsbench.base.errors import UserError, by_interrupt
 from stsbench.base.files import atomic_folder, atomic_path, cache_at
 from stsbench.base.machine import is_of_memory
-from stsbench.base.progress import Progress
 from stsbench.records.record import RECORD
 from stsbench.records.store import load_run, save_run
-from stsbench.sweeps.folder import ExperimentFolder
+from stsbench.sweeps.folder import LAST_FOLDER, ExperimentFolder, of_analysis, write_finished
 from stsbench.sweeps.jobs import Job, read_inputs
-from stsbench.sweeps.states import LAST_FOLDER, of_analysis, write_finished
 from stsbench.training.folder import RunFolder
 
 PARENT = "STSBENCH_PARENT"
 """Set in the environment of a process that ends when its standard input closes, as its parent holds that open."""
 
 LESS_MEMORY = "run fewer at once with --workers, or ask for less with optimiser.batch or optimiser.chunk"
-
-_SECONDS_BETWEEN = 1.0
-"""Between two reports of progress."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -44,8 +39,9 @@ def main(arguments: Sequence[str]) -> int:
     if os.environ.pop(PARENT, ""):
         threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
-        with chdir(folder.require().relative_to or "."):
-            run_unit(folder, unit)
+        experiment = folder.require()
+        with chdir(experiment.relative_to or "."):
+            run_unit(folder, unit, keep=experiment.keep == "checkpoint")
     except Exception as error:
         if by_interrupt(error):
             raise  # an interrupted job did not fail: the next sweep resumes it
@@ -55,8 +51,6 @@ def main(arguments: Sequence[str]) -> int:
         if is_of_memory(error):
             return _fail(folder, unit, f"there was not enough memory: {LESS_MEMORY}", 1)
         return _fail(folder, unit, f"{type(error).__name__}: {error}", 1)
-    finally:
-        folder.running(unit).unlink(missing_ok=True)
     return 0
 
 
@@ -79,8 +73,13 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def run_unit(folder: ExperimentFolder, unit: str) -> None:
+def run_unit(folder: ExperimentFolder, unit: str, *, keep: bool = False) -> None:
     """Does the unfinished jobs of a unit: trains or loads its checkpoint, and measures it.
+
+    Args:
+        folder: the experiment's.
+        unit: the unit.
+        keep: keeps the trained checkpoint once it is measured, in `checkpoints/UNIT`.
 
     Raises:
         UserError: if what the jobs read changed since they were planned.
@@ -90,46 +89,29 @@ def run_unit(folder: ExperimentFolder, unit: str) -> None:
 
     # A second process with the same unit waits, and finds it done.
     with FileLock(folder.work(f".{unit}.lock")):
-        planned, done = folder.planned(), folder.done()
-        jobs = [job for job in planned.jobs if job.unit == unit and job.id not in done]
+        done = folder.done()
+        jobs = [job for job in folder.planned() if job.unit == unit and job.id not in done]
         if not jobs:
             return
         if read_inputs(jobs[0]) != jobs[0].inputs:
             raise UserError("the checkpoint, base or corpus changed since the sweep was started: start it again.")
         torch.set_num_threads(jobs[0].threads)
-        progress, checkpoint = _reporter(folder.running(unit), jobs[0].label), None
+        checkpoint = None
         if jobs[0].recipe is not None:
             with cache_at(folder.path / "cache"):
-                checkpoint = _train(folder, jobs[0], progress)
+                checkpoint = _train(folder, jobs[0])
         # Vectors left by a killed process would change the batches, and so the last bits of the others.
         vectors = folder.work(f".{unit}.vectors")
         shutil.rmtree(vectors, ignore_errors=True)
-        try:
-            with cache_at(vectors):
-                for job in jobs:
-                    measure_job(folder, job, checkpoint, keep=planned.keep == "checkpoint", progress=progress)
-        finally:
-            shutil.rmtree(vectors, ignore_errors=True)
-        if checkpoint is not None and planned.keep == "record":
+        with cache_at(vectors):
+            for job in jobs:
+                measure_job(folder, job, checkpoint, keep=keep)
+        shutil.rmtree(vectors, ignore_errors=True)
+        if checkpoint is not None and not keep:
             shutil.rmtree(checkpoint, ignore_errors=True)
 
 
-def _reporter(path: Path, label: str) -> Progress:
-    """Returns a progress function that writes into the file of a running unit."""
-    due = 0.0
-
-    def report(stage: str, done: int, total: int) -> None:
-        nonlocal due
-        if time.monotonic() >= due:
-            due = time.monotonic() + _SECONDS_BETWEEN
-            with suppress(UserError), atomic_path(path) as temporary:
-                share = f" {done} of {total}" if total else ""
-                temporary.write_text(f"{label}: {stage}{share}", encoding="utf-8")
-
-    return report
-
-
-def _train(folder: ExperimentFolder, job: Job, progress: Progress) -> Path:
+def _train(folder: ExperimentFolder, job: Job) -> Path:
     """Returns the folder of the finished training; an interrupted one is resumed."""
     from stsbench.training.train import train
 
@@ -142,17 +124,15 @@ def _train(folder: ExperimentFolder, job: Job, progress: Progress) -> Path:
         file = work.with_name(f"{job.unit}.yaml")
         with atomic_path(file) as path:
             path.write_text(yaml.safe_dump(dict(job.recipe or {}), sort_keys=False), encoding="utf-8")
-        train(file, out=work, progress=progress, notice=_log)
+        train(file, out=work, notice=_log)
     elif not run.is_finished:
-        train(resume=work, progress=progress, notice=_log)
+        train(resume=work, notice=_log)
     finished.parent.mkdir(parents=True, exist_ok=True)
     work.rename(finished)
     return finished
 
 
-def measure_job(
-    folder: ExperimentFolder, job: Job, checkpoint: Path | None, *, keep: bool, progress: Progress
-) -> None:
+def measure_job(folder: ExperimentFolder, job: Job, checkpoint: Path | None, *, keep: bool) -> None:
     """Measures a checkpoint as a job asks, and writes the job's folder.
 
     Args:
@@ -160,26 +140,17 @@ def measure_job(
         job: the job.
         checkpoint: the trained checkpoint; None to load the job's own.
         keep: whether the trained checkpoint is kept, so that the record can name it.
-        progress: reports progress.
     """
     start, training = time.perf_counter(), 0.0
     with atomic_folder(folder.jobs / job.folder) as building:
-        _score(job, checkpoint, building, keep=keep, progress=progress)
-        analyses = _analyse(job, checkpoint, building, progress)
+        _score(job, checkpoint, building, keep=keep)
+        analyses = _analyse(job, checkpoint, building)
         if checkpoint is not None:
             training = _copy_training(checkpoint, building)
             if job.measure["last"]:
-                last = RunFolder(checkpoint).last_checkpoint
-                _score(job, last, building / LAST_FOLDER, keep=keep, progress=progress)
-        is_kept = keep and checkpoint is not None
-        write_finished(
-            job,
-            building,
-            analyses=analyses,
-            checkpoint=checkpoint.relative_to(folder.path).as_posix() if checkpoint and is_kept else None,
-            training=training,
-            measuring=time.perf_counter() - start,
-        )
+                _score(job, RunFolder(checkpoint).last_checkpoint, building / LAST_FOLDER, keep=keep)
+        measuring = time.perf_counter() - start
+        write_finished(job, building, analyses=analyses, training=training, measuring=measuring)
 
 
 def _load(job: Job, checkpoint: Path | None, **processing: Any) -> Any:
@@ -188,7 +159,7 @@ def _load(job: Job, checkpoint: Path | None, **processing: Any) -> Any:
     return load_with(checkpoint or (job.checkpoint or {})["name"], replace(job.use, **processing))
 
 
-def _score(job: Job, checkpoint: Path | None, out: Path, *, keep: bool, progress: Progress) -> None:
+def _score(job: Job, checkpoint: Path | None, out: Path, *, keep: bool) -> None:
     from stsbench.scoring.evaluate import evaluate
     from stsbench.scoring.settings import Classification, choose_protocol
 
@@ -200,7 +171,6 @@ def _score(job: Job, checkpoint: Path | None, out: Path, *, keep: bool, progress
         measure["tasks"],
         protocol=choose_protocol(measure["protocol"]),
         classification=Classification(measure["classifier"], measure["kfold"]),
-        progress=progress,
     )
     if checkpoint is not None and not keep:
         # The checkpoint is deleted, so the record names its job instead.
@@ -209,7 +179,7 @@ def _score(job: Job, checkpoint: Path | None, out: Path, *, keep: bool, progress
     (out / ".lock").unlink(missing_ok=True)
 
 
-def _analyse(job: Job, checkpoint: Path | None, out: Path, progress: Progress) -> dict[str, float | None]:
+def _analyse(job: Job, checkpoint: Path | None, out: Path) -> dict[str, float | None]:
     """Writes the tables of the analyses and returns their headline numbers."""
     from stsbench.analysis import analysis
 
@@ -225,7 +195,7 @@ def _analyse(job: Job, checkpoint: Path | None, out: Path, progress: Progress) -
         subject = record.model_copy(update={"model": model})
     (out / "analyses").mkdir()
     for name, options in job.measure["analyses"].items():
-        result = analysis(name).verb(subject, progress=progress, **options)
+        result = analysis(name).verb(subject, **options)
         measures |= of_analysis(name, result)
         text = result.to("csv") + "\n"
         (out / "analyses" / f"{name}.csv").write_text(text, encoding="utf-8", newline="")

@@ -1,26 +1,260 @@
 """`sweep`: runs the unfinished jobs of an experiment and reads the finished ones."""
 
+import os
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import chdir, suppress
+from contextlib import chdir
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from stsbench.base.errors import UserError
 from stsbench.base.extras import MODELS, require
 from stsbench.base.files import atomic_path
+from stsbench.base.machine import cores, ray_cluster
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
+from stsbench.encoders.backends import DEVICE_OF_JOBS, resolve_device
 from stsbench.scoring.run import RUNS
 from stsbench.scoring.settings import choose_protocol
 from stsbench.scoring.tasks import read_data
-from stsbench.sweeps.executors import Executor, LocalPool, RayCluster, SlurmArray, Work, run_all
-from stsbench.sweeps.experiment import Experiment, read_experiment
-from stsbench.sweeps.folder import ExperimentFolder, clean, log_end
+from stsbench.sweeps.experiment import Experiment, Ray, Slurm, read_experiment
+from stsbench.sweeps.folder import ExperimentFolder, job_states
 from stsbench.sweeps.jobs import Job, jobs_of, units_of
 from stsbench.sweeps.result import Sweep, read_sweep
-from stsbench.sweeps.run_job import LESS_MEMORY
-from stsbench.sweeps.states import job_states
+from stsbench.sweeps.run_job import LESS_MEMORY, PARENT
 
-_EXECUTORS = ("local", "ray", "slurm")
+_SECONDS_BETWEEN = 0.2
+"""Between two looks at which processes ended."""
+
+_CODES = {"OUT_OF_MEMORY": -9, "CANCELLED": -15, "TIMEOUT": -14}
+"""Exit codes for the states in which Slurm ends jobs."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """The process of a unit: its threads, log, data folders and further environment variables."""
+
+    folder: Path
+    unit: str
+    threads: int
+    log: Path
+    data_dirs: tuple[Path, ...] = ()
+    more: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def arguments(self) -> list[str]:
+        """The command line, with the Python of the machine that runs it."""
+        return [sys.executable, "-m", "stsbench.sweeps.run_job", str(self.folder), self.unit]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment variables of the process."""
+        # Processes that share the cores without a limit take three times as long.
+        threads = {f"{library}_NUM_THREADS": str(self.threads) for library in ("OMP", "MKL", "OPENBLAS", "RAYON")}
+        folders = filter(None, [*map(str, self.data_dirs), os.environ.get("STSBENCH_DATA")])
+        named = {"STSBENCH_DATA": os.pathsep.join(folders)} if self.data_dirs else {}
+        quiet = {"TOKENIZERS_PARALLELISM": "false", "HF_HUB_DISABLE_PROGRESS_BARS": "1", PARENT: "1"}
+        return {**os.environ, **threads, **named, **quiet, **self.more}
+
+    def start(self) -> "subprocess.Popen[bytes]":
+        """Starts the process, in its own session and with a pipe whose closing ends it."""
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        with self.log.open("wb") as log:
+            return subprocess.Popen(
+                self.arguments,
+                env=self.environment,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def __call__(self) -> int:
+        """Runs the process; returns its exit code, negative for a signal."""
+        process = self.start()
+        try:
+            return process.wait()
+        finally:
+            end(process)
+
+    def checkpoint(self) -> Any:
+        """Queues the unit again when Slurm preempts its node, as submitit asks."""
+        from submitit.helpers import DelayedSubmission
+
+        return DelayedSubmission(self)
+
+
+def end(process: "subprocess.Popen[bytes]") -> None:
+    """Ends a process that may still run."""
+    process.terminate()
+    try:
+        process.wait(timeout=3)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    if process.stdin is not None:
+        process.stdin.close()
+
+
+class Running(NamedTuple):
+    """A started unit: `code()` is None while it runs, then its exit code (negative for a signal)."""
+
+    code: Callable[[], int | None]
+    stop: Callable[[], None]
+
+
+def run_all(
+    executor: "Executor", work: Sequence[Work], ended: Callable[[str, int], None], idle: Callable[[int], None]
+) -> None:
+    """Runs all units, as many at once as there are places; an interrupt ends those that run.
+
+    Args:
+        executor: where they run.
+        work: the units.
+        ended: called with a unit and its exit code.
+        idle: called between two looks at which units ended, with how many are left.
+    """
+    waiting, running = list(work), dict[str, Running]()
+    try:
+        while waiting or running:
+            free = len(waiting) if executor.places is None else executor.places - len(running)
+            batch, waiting = waiting[:free], waiting[free:]
+            if batch:
+                running |= zip((item.unit for item in batch), executor.start(batch), strict=True)
+            for unit, started in list(running.items()):
+                if (code := started.code()) is not None:
+                    del running[unit]
+                    ended(unit, code)
+            idle(len(waiting) + len(running))
+            time.sleep(_SECONDS_BETWEEN if running else 0)
+    finally:
+        for started in running.values():
+            started.stop()
+
+
+class LocalPool:
+    """Processes on this machine: by default one for each GPU, or for each group of `threads` cores."""
+
+    def __init__(self, workers: int | None = None, device: str = "auto", threads: int = 1) -> None:
+        devices = gpus() if device in {"auto", "cuda"} else []
+        if device == "cuda" and not devices:
+            raise UserError("--device cuda: no GPU was found on this machine; use --device cpu.")
+        if device not in {"auto", "cuda"}:
+            resolve_device(device)
+        chosen = {} if device == "auto" else {DEVICE_OF_JOBS: device}
+        if device == "cpu":
+            chosen["CUDA_VISIBLE_DEVICES"] = ""
+        self.places = workers or len(devices) or max(1, cores() // threads)
+        visible = [{"CUDA_VISIBLE_DEVICES": name} for name in devices] or [{}]
+        self.free = [chosen | visible[place % len(visible)] for place in reversed(range(self.places))]
+        """The environment variables of each free place."""
+
+    def start(self, work: Sequence[Work]) -> list[Running]:
+        """Starts a process for each unit."""
+        return [self._start(item, self.free.pop()) for item in work]
+
+    def _start(self, item: Work, place: dict[str, str]) -> Running:
+        process = replace(item, more=place).start()
+
+        def code() -> int | None:
+            code = process.poll()
+            if code is not None:
+                end(process)
+                self.free.append(place)
+            return code
+
+        return Running(code, partial(end, process))
+
+
+def gpus() -> list[str]:
+    """Returns the visible GPUs as `CUDA_VISIBLE_DEVICES` names them."""
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if named is not None:
+        return [name for name in named.split(",") if name.strip() and name != "-1"]
+    import torch
+
+    return list(map(str, range(torch.cuda.device_count())))
+
+
+@dataclass(frozen=True)
+class RayCluster:
+    """Tasks of a running Ray cluster, or of a new one on this machine."""
+
+    resources: Ray
+    threads: int = 1
+    places: int | None = None
+
+    def start(self, work: Sequence[Work]) -> list[Running]:
+        """Submits a task for each unit."""
+        ray, asked = ray_cluster(self.resources.address), self.resources
+        memory = {} if asked.memory is None else {"memory": int(asked.memory * 1e9)}
+        task = ray.remote(num_cpus=self.threads, num_gpus=asked.gpus, max_retries=asked.retries, **memory)(
+            Work.__call__
+        )
+        tasks = [task.options(name=item.unit).remote(item) for item in work]
+        return [Running(partial(_ray_code, task), partial(ray.cancel, task, force=True)) for task in tasks]
+
+
+def _ray_code(task: Any) -> int | None:
+    import ray
+
+    if not ray.wait([task], timeout=0)[0]:
+        return None
+    try:
+        return int(ray.get(task))
+    except ray.exceptions.RayError:  # its worker was lost too often
+        return -9
+
+
+@dataclass(frozen=True)
+class SlurmArray:
+    """An array job of Slurm; `cluster` can be submitit's `local`, for processes on this machine."""
+
+    resources: Slurm
+    threads: int = 1
+    workers: int | None = None
+    cluster: str = "slurm"
+    places: None = None
+
+    def start(self, work: Sequence[Work]) -> list[Running]:
+        """Submits all units as an array job."""
+        require("slurm", "--on slurm")
+        import submitit
+
+        asked = self.resources
+        try:
+            executor = submitit.AutoExecutor(folder=work[0].folder / "slurm" / "%j", cluster=self.cluster)
+        except RuntimeError as error:
+            raise UserError(f"Slurm was not found ({error}): run this where `sbatch` is.") from error
+        executor.update_parameters(
+            timeout_min=asked.time,
+            cpus_per_task=self.threads,
+            gpus_per_node=asked.gpus,
+            slurm_array_parallelism=self.workers or asked.array,
+            slurm_setup=list(asked.setup),
+            slurm_additional_parameters=asked.more,
+            **({} if asked.memory is None else {"mem_gb": asked.memory}),
+            **({} if asked.partition is None else {"slurm_partition": asked.partition}),
+        )
+        with executor.batch():
+            jobs = [executor.submit(item) for item in work]
+        return [Running(partial(_slurm_code, job), job.cancel) for job in jobs]
+
+
+def _slurm_code(job: Any) -> int | None:
+    if not job.done():
+        return None
+    try:
+        return int(job.result())
+    except Exception:  # cancelled, or out of time or memory
+        return _CODES.get(job.state.partition(" ")[0], 1)
+
+
+Executor = LocalPool | RayCluster | SlurmArray
 
 
 def sweep(
@@ -51,7 +285,7 @@ def sweep(
         data_dirs: folders to look for data in, before `STSBENCH_DATA` and the cache.
         retry: runs failed jobs again.
         status: returns the jobs and their states; runs and reads nothing.
-        progress: reports how many jobs are done.
+        progress: reports how many trainings and checkpoints are done.
         notice: called with messages for the user.
 
     Returns:
@@ -71,7 +305,7 @@ def sweep(
     asked, folder = _experiment_and_folder(experiment, out)
     executor = executor_of(on, asked, workers=workers, device=device)
     if status:
-        planned = folder.planned().jobs if folder.experiment() else ()
+        planned = folder.planned() if folder.experiment() else ()
         return Sweep(asked, folder.path, job_states(folder, jobs_of(asked, planned)))
     with chdir(asked.relative_to or "."):
         jobs = jobs_of(asked)
@@ -80,7 +314,6 @@ def sweep(
     with folder.alone():
         folder.claim(asked, jobs)
         job_states(folder, jobs)  # damaged files are reported before any work
-        clean(folder, asked.keep, jobs)
         done = folder.done()
         unfinished = {unit: of for unit, of in units_of(jobs).items() if any(job.id not in done for job in of)}
         units = _without_failed(folder, unfinished, retry=retry, notice=notice)
@@ -90,7 +323,15 @@ def sweep(
             if (tasks := asked.measure.tasks) is not None:  # missing data is reported before any work
                 list(read_data(tasks, protocol=choose_protocol(asked.measure.protocol), data_dirs=folders))
             work = [Work(folder.path, unit, asked.threads, folder.log(unit), folders) for unit in units]
-            _run(folder, executor, work, units, len(jobs), progress=progress, notice=notice)
+
+            def ended(unit: str, code: int) -> None:
+                if code != 0:
+                    reason = _reason(folder, unit, code)
+                    with atomic_path(folder.failure(unit)) as path:
+                        path.write_text(f"{reason}\n", encoding="utf-8")
+                    notice(f"failed: {units[unit][0].label}: {reason}")
+
+            run_all(executor, work, ended, lambda left: progress("jobs", len(units) - left, len(units)))
         result = Sweep(asked, folder.path, job_states(folder, jobs))
         result.save()
     return result
@@ -98,8 +339,8 @@ def sweep(
 
 def executor_of(on: str, experiment: Experiment, *, workers: int | None, device: str) -> Executor:
     """Returns the executor with a name."""
-    if on not in _EXECUTORS:
-        raise UserError(f"--on {on}: {suggestion(on, _EXECUTORS)}")
+    if on not in {"local", "ray", "slurm"}:
+        raise UserError(f"--on {on}: {suggestion(on, ('local', 'ray', 'slurm'))}")
     if workers is not None and workers < 1:
         raise UserError(f"--workers {workers}: give a number from 1 on.")
     if on == "local":
@@ -142,41 +383,6 @@ def _without_failed(
     return {unit: jobs for unit, jobs in units.items() if unit not in failed}
 
 
-def _run(
-    folder: ExperimentFolder,
-    executor: Executor,
-    work: Sequence[Work],
-    units: Mapping[str, list[Job]],
-    total: int,
-    *,
-    progress: Progress,
-    notice: Callable[[str], None],
-) -> None:
-    count = total - sum(map(len, units.values()))
-
-    def ended(unit: str, code: int) -> None:
-        nonlocal count
-        count += len(units[unit])
-        if code != 0:
-            reason = _reason(folder, unit, code)
-            with atomic_path(folder.failure(unit)) as path:
-                path.write_text(f"{reason}\n", encoding="utf-8")
-            notice(f"failed: {units[unit][0].label}: {reason}")
-
-    run_all(executor, work, ended, lambda: report_running(folder, progress, count, total))
-
-
-def report_running(folder: ExperimentFolder, progress: Progress, count: int, total: int) -> None:
-    """Reports how many jobs ended, and the stages of those that run."""
-    progress("jobs", count, total)
-    stages = []
-    for path in sorted((folder.path / "running").glob("*.txt")):
-        with suppress(OSError):  # it has just ended
-            stages.append(path.read_text(encoding="utf-8"))
-    if hasattr(progress, "describe"):  # the bars of the command line
-        progress.describe("jobs", "; ".join(stages))
-
-
 def _reason(folder: ExperimentFolder, unit: str, code: int) -> str:
     """Returns why a process failed: its own reason, or one for its exit code."""
     if (failure := folder.failure(unit)).is_file():
@@ -185,6 +391,8 @@ def _reason(folder: ExperimentFolder, unit: str, code: int) -> str:
         return f"killed by the system (signal 9), most likely for memory: {LESS_MEMORY}"
     if code < 0:
         return f"ended by signal {-code}"
-    end = log_end(folder, unit)
-    why = end[-1] if end else f"there is no log: all machines must see {folder.path}"
-    return f"ended with exit code {code}: {why}"
+    log = folder.log(unit)
+    if not log.is_file():
+        return f"ended with exit code {code}: there is no log: all machines must see {folder.path}"
+    *_, last = ["", *log.read_text(encoding="utf-8", errors="replace").splitlines()]
+    return f"ended with exit code {code}: {last}"

@@ -243,7 +243,7 @@ def test_cells_that_are_trainings_of_their_own_fill_row_and_column(
         ([], "No table is named"),
         (["gaussian-dropout-simcse-cs224n-results"], "name their folder with --set labelled.folder=FOLDER"),
         (["esimcse-coling2022-9", "--seeds", "one"], "'one' is not a whole number"),
-        (["esimcse-coling2022-9", "--seeds", "1,2,1"], "seeds: 1 is listed twice"),
+        (["esimcse-coling2022-9", "--seeds", "1,2,1"], "seed 1 are the same job"),
         (["esimcse-coling2022-9", "--seeds", "4294967296"], "--seeds 4294967296: use numbers up to"),
         (["esimcse-coling2022-9", "--set", "optimiser.batch"], "write key=value"),
         (["esimcse-coling2022-9", "--set", "optimiser.bach=8"], "did you mean 'batch'"),

@@ -30,7 +30,7 @@ from stsbench.reports.training import seed_figure
 from stsbench.reproduction.reproduced import Cost, Reproduction
 from stsbench.reproduction.table_plan import plan_of
 from stsbench.reproduction.tables import ReproducedCell
-from stsbench.sweeps.cells import axis_figure
+from stsbench.sweeps.result import axis_figure
 from stsbench.training.recipe_files import read_recipe
 from stsbench.training.result import draw_dev_curve
 

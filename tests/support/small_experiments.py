@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from stsbench.sweeps import sweep as verb
-from stsbench.sweeps.executors import Running, Work
 from stsbench.sweeps.run_job import main
+from stsbench.sweeps.sweep import Running, Work
 
 
 class InThisProcess:
@@ -56,7 +56,7 @@ def in_this_process() -> Iterator[list[str]]:
     executor = InThisProcess()
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Work, "__call__", run_here)
-        patched.setattr("stsbench.sweeps.executors._SECONDS_BETWEEN", 0)
+        patched.setattr("stsbench.sweeps.sweep._SECONDS_BETWEEN", 0)
         # The dev curve of each training takes as long as its two steps do.
         patched.setattr("stsbench.training.train.save_figure", lambda *_: None)
         patched.setattr(verb, "executor_of", lambda *_, **__: executor)

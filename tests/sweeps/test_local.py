@@ -13,10 +13,9 @@ import pytest
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.backends import DEVICE_OF_JOBS, resolve_device
-from stsbench.sweeps import executors
-from stsbench.sweeps.executors import LocalPool, Work, gpus, run_all
+from stsbench.sweeps import sweep as executors
 from stsbench.sweeps.folder import ExperimentFolder
-from stsbench.sweeps.sweep import _reason
+from stsbench.sweeps.sweep import LocalPool, Work, _reason, gpus, run_all
 
 _SPAN = """
 import os, sys, time
@@ -60,7 +59,7 @@ def spans(work: list[Work]) -> list[tuple[float, float]]:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_so_many_run_at_once_and_no_more(workers: int, scripts: Callable[..., list[Work]]) -> None:
     work, ended = scripts(*[_SPAN] * 4), []
-    run_all(LocalPool(workers), work, lambda unit, code: ended.append((unit, code)), lambda: None)
+    run_all(LocalPool(workers), work, lambda unit, code: ended.append((unit, code)), lambda _: None)
     assert sorted(ended) == [(str(number), 0) for number in range(4)]
     moments = sorted(moment for span in spans(work) for moment in span)
     at_once = [sum(start <= moment < end for start, end in spans(work)) for moment in moments]
@@ -82,7 +81,7 @@ def test_a_pool_has_a_place_for_each_group_of_cores_or_gpu(
     assert LocalPool(device="cpu", threads=4).free == [on_cpu] * 2
     assert LocalPool(1, device="mps").free == [{DEVICE_OF_JOBS: "mps"}]
     (item,) = scripts(_SPAN, threads=3)
-    run_all(LocalPool(1), [item], lambda *_: None, lambda: None)
+    run_all(LocalPool(1), [item], lambda *_: None, lambda _: None)
     assert item.log.read_text().split()[2:] == ["3", "2"]
 
 
@@ -90,7 +89,7 @@ def test_the_device_reaches_the_jobs(scripts: Callable[..., list[Work]], monkeyp
     monkeypatch.setattr("torch.backends.mps.is_available", lambda: True)
     for asked in ("cpu", "mps"):
         (item,) = scripts(f"import os; print(os.environ[{DEVICE_OF_JOBS!r}])")
-        run_all(LocalPool(1, device=asked), [item], lambda *_: None, lambda: None)
+        run_all(LocalPool(1, device=asked), [item], lambda *_: None, lambda _: None)
         monkeypatch.setenv(DEVICE_OF_JOBS, item.log.read_text().strip())
         assert resolve_device("auto") == asked
     with pytest.raises(UserError, match="unknown device 'gpu'"):
@@ -101,7 +100,7 @@ def test_how_a_process_ended_is_told_and_the_rest_goes_on(
     scripts: Callable[..., list[Work]], tmp_path: Path
 ) -> None:
     work, ended = scripts("import os; os.kill(os.getpid(), 9)", "print('a reason'); raise SystemExit(3)", ""), {}
-    run_all(LocalPool(1), work, ended.__setitem__, lambda: None)
+    run_all(LocalPool(1), work, ended.__setitem__, lambda _: None)
     assert ended == {"0": -9, "1": 3, "2": 0}
     folder = ExperimentFolder(tmp_path / "x")
     folder.log("1").parent.mkdir(parents=True)
@@ -125,7 +124,7 @@ _WAIT = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
 def test_an_interrupt_ends_what_was_started(scripts: Callable[..., list[Work]]) -> None:
     work = scripts(_WAIT, _WAIT, _WAIT)
 
-    def interrupt() -> None:
+    def interrupt(_: int) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

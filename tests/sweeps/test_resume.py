@@ -18,10 +18,10 @@ from small_experiments import contents
 import stsbench as sb
 from stsbench.records.store import load_run
 from stsbench.sweeps import run_job
-from stsbench.sweeps.executors import Work
 from stsbench.sweeps.experiment import Experiment
 from stsbench.sweeps.folder import ExperimentFolder
 from stsbench.sweeps.result import Sweep
+from stsbench.sweeps.sweep import Work
 
 
 @pytest.mark.long

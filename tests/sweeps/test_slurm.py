@@ -8,8 +8,8 @@ from small_experiments import contents, in_this_process
 
 import stsbench as sb
 from stsbench.sweeps import sweep as verb
-from stsbench.sweeps.executors import SlurmArray
 from stsbench.sweeps.experiment import Experiment
+from stsbench.sweeps.sweep import SlurmArray
 
 pytest.importorskip("submitit", reason="needs submitit: pip install 'stsbench[slurm]'")
 

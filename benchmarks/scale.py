@@ -107,7 +107,7 @@ def tokens(rows: int, folder: Path) -> Callable[[], object]:
     from stsbench.data.corpus import read_rows
     from stsbench.encoders.checkpoint import find_checkpoint
     from stsbench.encoders.tokenizer import Tokenizer
-    from stsbench.training.token_store import open_store
+    from stsbench.training.batches import open_store
 
     corpus = write_lines(folder / "corpus.txt", rows)
     tokenizer = Tokenizer(find_checkpoint("minilm"), trust_remote_code=False)

@@ -27,13 +27,10 @@ from stsbench.data.corpus import corpus_file, read_rows
 from stsbench.encoders.checkpoint import find_checkpoint
 from stsbench.encoders.plan import embed
 from stsbench.training.base import find_base
-from stsbench.training.batches import Batch
-from stsbench.training.distributed import World
-from stsbench.training.gpu import deterministic
-from stsbench.training.recipe import Recipe
-from stsbench.training.recipe_files import read_recipe
-from stsbench.training.selection import LiveEncoder
-from stsbench.training.token_store import open_store
+from stsbench.training.batches import Batch, open_store
+from stsbench.training.distributed import World, deterministic
+from stsbench.training.log import LiveEncoder
+from stsbench.training.recipe import Recipe, read_recipe
 from stsbench.training.trainer import Trainer
 
 SENTENCES, SCORES, DEV_SENTENCES = 1_000_000, 125, 3000

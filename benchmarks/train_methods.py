@@ -31,12 +31,11 @@ from stsbench.data.corpus import corpus_file, read_rows
 from stsbench.encoders.checkpoint import PACKAGED
 from stsbench.training import objectives, task_heads
 from stsbench.training.base import Base
+from stsbench.training.batches import TokenStore
 from stsbench.training.distributed import World
 from stsbench.training.labelled import LabelledRows, LabelledTask
 from stsbench.training.model import Forward
-from stsbench.training.recipe import Recipe
-from stsbench.training.recipe_files import read_recipe
-from stsbench.training.token_store import TokenStore
+from stsbench.training.recipe import Recipe, read_recipe
 from stsbench.training.trainer import Trainer
 
 CONSERT = (

@@ -33,12 +33,10 @@ from torch.nn import functional
 from stsbench.base.files import sha256_of
 from stsbench.data.corpus import corpus_file, read_rows
 from stsbench.training.base import Base, find_base, load_model
-from stsbench.training.batches import BatchReader, make_schedule
+from stsbench.training.batches import BatchReader, TokenStore, make_schedule, open_store
 from stsbench.training.distributed import World
 from stsbench.training.model import pooled
-from stsbench.training.recipe import Recipe
-from stsbench.training.recipe_files import read_recipe
-from stsbench.training.token_store import TokenStore, open_store
+from stsbench.training.recipe import Recipe, read_recipe
 from stsbench.training.trainer import Trainer
 
 RECIPES = {"simcse": "minilm-simcse", "esimcse": "minilm-esimcse"}

@@ -27,7 +27,7 @@ from stsbench.records.store import load_run
 from stsbench.render.figures import colours, new_figure, save_figure, style
 from stsbench.render.formats import to_markdown
 from stsbench.training.log import read_log
-from stsbench.training.recipe_files import read_recipe
+from stsbench.training.recipe import read_recipe
 
 SMALL = (
     "pooling=cls_before_pooler",

@@ -30,7 +30,7 @@ from stsbench.encoders.use import shown
 from stsbench.records.provenance import threads
 from stsbench.render.table import Result, Table, Tables
 from stsbench.scoring.tasks import STS_TASKS, TRANSFER_TASKS
-from stsbench.training import token_store
+from stsbench.training.batches import bytes_of, clear_stores, stores
 
 
 class Finding(NamedTuple):
@@ -214,16 +214,16 @@ class CacheContents(Result):
 
 def cache_contents() -> CacheContents:
     """Returns the contents of the cache."""
-    files, stores = tuple(cache_files()), token_store.stores()
-    corpora = sum(map(token_store.bytes_of, stores)) / 1e6
+    files, corpora = tuple(cache_files()), stores()
     compiled, board = (
         sum(file.stat().st_size for file in files_below(cache_dir() / name)) / 1e6
         for name in ("compiled", "board")
     )
     sentence = (
         f"{len(files)} embedding files (the least recently used are deleted first above the size limit), "
-        f"{len(stores)} tokenised corpora ({corpora:.1f} MB), networks compiled for other back ends "
-        f"({compiled:.1f} MB) and the board's tables ({board:.1f} MB) in {cache_dir()}"
+        f"{len(corpora)} tokenised corpora ({sum(map(bytes_of, corpora)) / 1e6:.1f} MB), "
+        f"networks compiled for other back ends ({compiled:.1f} MB) and the board's tables ({board:.1f} MB) "
+        f"in {cache_dir()}"
     )
     return CacheContents(files, sentence)
 
@@ -234,4 +234,4 @@ def clear_cache() -> int:
         folders = cache_dir() / "compiled", cache_dir() / "board"
         freed = sum(remove_file(file) for folder in folders for file in files_below(folder))
         rmtree(folders[0], ignore_errors=True)  # its empty folders
-        return freed + clear_embeddings() + token_store.clear_stores()
+        return freed + clear_embeddings() + clear_stores()

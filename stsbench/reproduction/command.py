@@ -70,7 +70,7 @@ def reproduce(
     from stsbench.reproduction.reproduce import reproduce as reproduce_table
     from stsbench.reproduction.reproduce import reproductions
     from stsbench.reproduction.reproduced import Reproduction
-    from stsbench.training.recipe_files import read_change
+    from stsbench.training.recipe import read_change
 
     if list_:
         print_result(reproductions(table), output)

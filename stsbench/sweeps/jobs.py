@@ -25,8 +25,7 @@ from stsbench.encoders.load import load_with
 from stsbench.encoders.template import NO_TEMPLATE, Template
 from stsbench.encoders.use import ABOUT, Use, names
 from stsbench.sweeps.experiment import Changes, Experiment, label_of, write_plain
-from stsbench.training.recipe import Recipe
-from stsbench.training.recipe_files import read_recipe
+from stsbench.training.recipe import Recipe, read_recipe
 
 _DIGITS = 12
 _LONGEST_SLUG = 80

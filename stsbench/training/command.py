@@ -111,14 +111,13 @@ def train(
 
 def _print_recipes(output: Output) -> None:
     from stsbench.render.table import Table
-    from stsbench.training.recipe_files import recipe_list
+    from stsbench.training.recipe import recipe_list
 
     print_table(Table(recipe_list()), output)
 
 
 def _print_recipe(name: str, overrides: list[str] | tuple[()]) -> None:
-    from stsbench.training.recipe import remarks_on_tests, traceable_sentence
-    from stsbench.training.recipe_files import as_yaml, read_recipe
+    from stsbench.training.recipe import as_yaml, read_recipe, remarks_on_tests, traceable_sentence
 
     recipe = read_recipe(name, overrides)
     remarks = [*filter(None, [traceable_sentence(recipe)]), *remarks_on_tests(recipe)]

@@ -1,12 +1,185 @@
-"""Training on a CPU: concurrent passes, one per core, which wait for each other only once in a step."""
+"""Training on a CPU: dropout with masks from NumPy, and several passes at once."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+
+_LEVELS = 2**16
+"""The number of values of a NumPy draw: a rate is rounded to 1/65,536, and what is kept is scaled by that rate."""
+
+_SEEDS: ContextVar[torch.Generator | None] = ContextVar("the seeds of NumPy's masks", default=None)
+"""Where a thread draws the seeds of its masks; None for torch's own generator, which all threads share."""
+
+_ATTENTION = "stsbench_numpy"
+"""The name of our attention in Transformers' table of attention functions."""
+
+_RATES = ("attention_dropout", "dropout_prob", "dropout", "activation_dropout")
+"""Names in Transformers for a rate that a module passes to torch's function instead of a module of its own."""
+
+
+class NumpyDropout(nn.Dropout):
+    """Ordinary dropout with masks from NumPy, which a CPU draws several times faster than torch's."""
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Return the values, each set to zero at the rate or else scaled up; unchanged in evaluation."""
+        return values * drawn_by_numpy(values, self.p) if self.training and self.p > 0 else values
+
+
+def set_dropout(transformer: nn.Module, rate: float) -> None:
+    """Set every dropout of a Transformer, in its configuration too."""
+    for module, name in dropout_places(transformer):
+        setattr(module, name, rate)
+    config: Any = transformer.config
+    for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout"):
+        if isinstance(getattr(config, name, None), float | int):
+            setattr(config, name, rate)
+
+
+def let_numpy_draw(transformer: Any) -> None:
+    """Let NumPy draw the masks of every dropout of a Transformer, those of its attention weights where it can."""
+    for module in list(transformer.modules()):
+        for place, child in module.named_children():
+            if type(child) is nn.Dropout:
+                setattr(module, place, NumpyDropout(child.p).train(child.training))
+    # Where attention cannot be replaced, torch draws its masks.
+    with suppress(ImportError, AttributeError, ValueError):
+        from transformers import AttentionInterface, AttentionMaskInterface
+        from transformers.masking_utils import sdpa_mask
+
+        if transformer.config._attn_implementation == "sdpa":
+            AttentionInterface.register(_ATTENTION, _attention)
+            AttentionMaskInterface.register(_ATTENTION, sdpa_mask)
+            transformer.set_attn_implementation(_ATTENTION)
+
+
+@torch.no_grad()
+def numpy_draws(transformer: Any) -> bool:
+    """Return whether NumPy draws all masks of a Transformer in training, so torch's generator stays as it is."""
+    if any(
+        isinstance(module, nn.Dropout) and not isinstance(module, NumpyDropout) for module in transformer.modules()
+    ):
+        return False
+    words = torch.zeros((1, 4, transformer.get_input_embeddings().weight.shape[1]))
+    with torch.random.fork_rng(devices=()), dropout_at(0.5, transformer), drawing_by(0):
+        before = torch.get_rng_state()
+        transformer(inputs_embeds=words, attention_mask=torch.ones((1, 4), dtype=torch.long))
+        return torch.equal(before, torch.get_rng_state())
+
+
+def dropout_places(network: nn.Module) -> Iterator[tuple[nn.Module, str]]:
+    """Yield each place of a network that holds a rate of dropout: a module, and the name of its attribute."""
+    for module in network.modules():
+        if isinstance(module, nn.Dropout):
+            yield module, "p"
+        else:
+            yield from ((module, name) for name in _RATES if isinstance(getattr(module, name, None), float))
+
+
+@contextmanager
+def dropout_at(rate: float | None, *networks: nn.Module) -> Iterator[None]:
+    """Set every dropout of some networks to a rate within the context; None leaves them."""
+    if rate is None:
+        yield
+        return
+    # A module that two networks share is listed once.
+    places = {
+        (id(module), name): (module, name) for network in networks for module, name in dropout_places(network)
+    }
+    before = {place: getattr(module, name) for place, (module, name) in places.items()}
+    try:
+        for module, name in places.values():
+            setattr(module, name, rate)
+        yield
+    finally:
+        for place, (module, name) in places.items():
+            setattr(module, name, before[place])
+
+
+def draws(network: nn.Module) -> bool:
+    """Return whether a network draws anything in a forward pass."""
+    return any(isinstance(module, nn.Dropout) and module.training and module.p > 0 for module in network.modules())
+
+
+def drawn_by_numpy(values: Tensor, rate: float) -> Tensor:
+    """Return the factor of each value: 0 with probability `rate`, else 1 / (1 - rate).
+
+    Values are on a CPU. The rate is above 0 and below 1, and rounded to a multiple of 1/65,536, at least one. The
+    seed of each call is drawn from torch's generator, or that of `drawing_by`.
+
+    >>> _ = torch.manual_seed(0)
+    >>> drawn_by_numpy(torch.ones(2, 8), 0.5).unique().tolist()
+    [0.0, 2.0]
+    """
+    dropped = min(max(round(rate * _LEVELS), 1), _LEVELS - 1)
+    seed = int(torch.randint(2**63 - 1, (), generator=_SEEDS.get()))
+    # Four draws to a word of 64 bits, by the fastest of NumPy's generators.
+    words = np.random.SFC64(seed).random_raw(-(-values.numel() // 4)).astype("<u8", copy=False)
+    draws = torch.from_numpy(words.view("<i2")[: values.numel()]).view(values.shape)
+    factors = torch.empty(values.shape, dtype=values.dtype)
+    torch.ge(draws, dropped - _LEVELS // 2, out=factors)
+    return factors.mul_(_LEVELS / (_LEVELS - dropped))
+
+
+@contextmanager
+def drawing_by(seed: int | None) -> Iterator[None]:
+    """Seed NumPy's masks within the context, in this thread alone."""
+    token = _SEEDS.set(None if seed is None else torch.Generator().manual_seed(seed))
+    try:
+        yield
+    finally:
+        _SEEDS.reset(token)
+
+
+def _attention(  # noqa: PLR0917 - as Transformers calls it
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    **others: Any,
+) -> tuple[Tensor, Tensor | None]:
+    """Return attention with dropout of its weights by NumPy's masks.
+
+    Query, key and value are (rows, heads, width, d); the mask is true where a token is seen, (rows, 1, width,
+    width). Evaluation, and attention that differs from BERT's, is Transformers' own.
+    """
+    is_causal = others.get("is_causal")
+    causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
+    differs = (
+        query.shape[1] != key.shape[1]
+        or (attention_mask is not None and attention_mask.dtype != torch.bool)
+        or (attention_mask is None and causal)
+        or any(others.get(name) is not None for name in ("position_bias", "softcap", "s_aux"))
+    )
+    if dropout == 0 or not module.training or differs:
+        from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
+        attended: tuple[Tensor, None] = sdpa_attention_forward(
+            module, query, key, value, attention_mask, scaling=scaling, dropout=dropout, **others
+        )
+        return attended
+    rows, heads, width, size = query.shape
+    query, key, value = (states.reshape(rows * heads, -1, size) for states in (query, key, value))
+    scale = size**-0.5 if scaling is None else scaling
+    if attention_mask is None:
+        scores = torch.baddbmm(query.new_empty(()), query, key.transpose(1, 2), beta=0, alpha=scale)
+    else:
+        added = torch.zeros(attention_mask.shape, dtype=query.dtype, device=query.device)
+        added = added.masked_fill_(~attention_mask, -torch.inf).expand(rows, heads, width, -1)
+        scores = torch.baddbmm(added.reshape(rows * heads, width, -1), query, key.transpose(1, 2), alpha=scale)
+    weights = torch.softmax(scores, dim=-1)
+    weights = weights * drawn_by_numpy(weights, dropout)
+    return torch.bmm(weights, value).view(rows, heads, width, size).transpose(1, 2), None
+
 
 T = TypeVar("T")
 

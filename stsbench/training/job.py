@@ -16,13 +16,11 @@ from stsbench.data.tables import StsData
 from stsbench.records.provenance import environment, threads
 from stsbench.scoring.settings import Protocol
 from stsbench.scoring.tasks import read_data
-from stsbench.training.batches import make_schedule
+from stsbench.training.batches import TokenStore, make_schedule, open_store, tokens_dir
 from stsbench.training.folder import RunFolder, Start, write_start
 from stsbench.training.labelled import LabelledTask, corpus_sentence, read_tasks, table_file
-from stsbench.training.log import Listener, Log
+from stsbench.training.log import Listener, LiveEncoder, Log, Selector
 from stsbench.training.recipe import Recipe, remarks_on_tests, traceable_sentence
-from stsbench.training.selection import LiveEncoder, Selector
-from stsbench.training.token_store import TokenStore, open_store, tokens_dir
 from stsbench.training.views import TextView
 
 if TYPE_CHECKING:
@@ -80,14 +78,14 @@ class Job:
         """Take the remaining steps; return the number of all steps."""
         import torch
 
-        from stsbench.training.gpu import deterministic
+        from stsbench.training.distributed import deterministic
 
         # Training's draws follow from the recipe's seed, and leave the caller's generator unchanged.
         with torch.random.fork_rng(), deterministic(self.around.device, self.recipe.deterministic):
             return self._run(listeners)
 
     def _run(self, listeners: Sequence[Listener]) -> int:
-        from stsbench.training.checkpoints import CheckpointWriter, Keeper
+        from stsbench.training.folder import CheckpointWriter, Keeper
         from stsbench.training.trainer import Loop, Trainer
 
         recipe, around = self.recipe, self.around

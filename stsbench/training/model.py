@@ -12,9 +12,8 @@ from torch import Tensor, nn
 
 from stsbench.base.errors import UserError
 from stsbench.training.batches import Sequences
-from stsbench.training.cpu import balanced, passes_at_once
-from stsbench.training.dropout import drawing_by, draws, dropout_at
-from stsbench.training.gpu import WIDTH, Graphs
+from stsbench.training.cpu import balanced, drawing_by, draws, dropout_at, passes_at_once
+from stsbench.training.distributed import WIDTH, Graphs
 from stsbench.training.noise import NoisePart
 from stsbench.training.recipe import Pooling
 

@@ -16,6 +16,7 @@ from torch.nn import functional
 
 from stsbench.encoders.tokenizer import Tokenizer
 from stsbench.statistics.seeds import generator
+from stsbench.training.base import VectorQueue
 from stsbench.training.batches import Batch, Sequences
 from stsbench.training.distributed import World
 from stsbench.training.guesses import IGNORED, mask_tokens
@@ -23,7 +24,6 @@ from stsbench.training.model import Chunk, Forward, SentenceModel, at_least_sing
 from stsbench.training.noise import Adversarial, NoisePart
 from stsbench.training.parts import MaskedLanguage
 from stsbench.training.recipe import Recipe
-from stsbench.training.target import VectorQueue
 
 
 def info_nce(

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.autograd import backward
 
 from stsbench.encoders.plan import embed
+from stsbench.encoders.protocol import Encoder
 from stsbench.training.base import Base
 from stsbench.training.batches import Schedule, Sequences
 from stsbench.training.distributed import World
@@ -21,7 +22,6 @@ from stsbench.training.labelled import LabelledTask
 from stsbench.training.model import Forward, SentenceModel
 from stsbench.training.objectives import dropout_seed
 from stsbench.training.recipe import Recipe
-from stsbench.training.selection import LiveEncoder
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class TaskTerm:
         return self._world.add_up(loss), self._batch(rows)
 
     @torch.no_grad()
-    def score(self, encoder: LiveEncoder) -> dict[str, float]:
+    def score(self, encoder: Encoder) -> dict[str, float]:
         """Return the measure on the dev set, without dropout, as a checkpoint of this step encodes it."""
         dev, part = self.task.dev, self.task.part
         embeddings = embed(encoder, [text for column in dev.sentences for text in column], use_cache=False)

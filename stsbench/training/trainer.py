@@ -10,23 +10,19 @@ from torch import Tensor, nn
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
-from stsbench.training.base import Base, load_masked_language, load_model, random_copy
-from stsbench.training.batches import Batch, BatchReader, make_schedule, make_timetable
-from stsbench.training.checkpoints import Keeper
-from stsbench.training.distributed import World
-from stsbench.training.dropout import numpy_draws
-from stsbench.training.gpu import Graphs, has_graphs
+from stsbench.training.base import Base, TargetModel, VectorQueue, load_masked_language, load_model, random_copy
+from stsbench.training.batches import Batch, BatchReader, TokenStore, make_schedule, make_timetable
+from stsbench.training.cpu import numpy_draws
+from stsbench.training.distributed import Graphs, World, has_graphs
+from stsbench.training.folder import Keeper
 from stsbench.training.labelled import LabelledTask
-from stsbench.training.log import Log, Meter
+from stsbench.training.log import Log, Meter, Selector
 from stsbench.training.model import Forward, SentenceModel
 from stsbench.training.objectives import Adversary, Branch, Contrastive, MaskedLanguageTerm, Term, dropout_seed
 from stsbench.training.parts import Optimiser
 from stsbench.training.recipe import Recipe
-from stsbench.training.selection import Selector
-from stsbench.training.target import TargetModel, VectorQueue
 from stsbench.training.task_heads import LabelledBatch, TaskTerm
 from stsbench.training.tasks import CONTRASTIVE
-from stsbench.training.token_store import TokenStore
 
 _TOKENS_ON_CPU = 640
 """Tokens in one forward pass: small chunks of similar length save padding and stay in the cache."""

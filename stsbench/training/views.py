@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from pydantic import Field, SerializeAsAny, WrapValidator
 
 from stsbench.base.errors import UserError
-from stsbench.training.lexicon import lexicon_files, read_lexicon, replaced
 from stsbench.training.parts import RecipePart, part_of
 
 Tokens = NDArray[np.integer]
@@ -211,6 +210,8 @@ class Synonyms(TextView):
     lexicon: str | None = None
 
     def require(self, device: str) -> tuple[Path, ...]:
+        from stsbench.training.guesses import lexicon_files, read_lexicon
+
         if self.lexicon is None:
             raise UserError(
                 "the view synonyms has no lexicon: use --set views.key.lexicon=FILE with a table of words and "
@@ -223,6 +224,8 @@ class Synonyms(TextView):
         return self if self.lexicon is None else self.model_copy(update={"lexicon": change(self.lexicon)})
 
     def text(self, sentence: str, rng: np.random.Generator) -> str:
+        from stsbench.training.guesses import read_lexicon, replaced
+
         def draw(count: int) -> int | None:
             return int(rng.integers(count)) if rng.random() < self.rate else None
 

@@ -21,7 +21,7 @@ from stsbench.cli.app import BEST_KNOWN
 from stsbench.data import fetch
 from stsbench.data.sentences import read_sentences
 from stsbench.published.catalogue import row
-from stsbench.training.token_store import CorpusCounts, tokens_dir
+from stsbench.training.batches import CorpusCounts, tokens_dir
 
 Stsbench = Callable[..., Any]
 ROW = "mteb-all-minilm-l6-v2/all-minilm-l6-v2"

@@ -20,8 +20,8 @@ from stsbench.reproduction.table_plan import RELATIONS, SCALES, TablePlan, plan_
 from stsbench.scoring.settings import Protocol
 from stsbench.scoring.tasks import parse_tasks
 from stsbench.sweeps.jobs import jobs_of
-from stsbench.training import recipe_files
-from stsbench.training.recipe_files import read_recipe
+from stsbench.training import recipe as recipe_module
+from stsbench.training.recipe import read_recipe
 
 TEXTS = Path(__file__).parents[2].parent / "shared" / "papers"
 
@@ -33,9 +33,9 @@ MADE += [(name, "demo") for name in ("esimcse-coling2022-7", "mocose-acl2022-8",
 @pytest.fixture(scope="module", autouse=True)
 def _recipes_are_read_once() -> Iterator[None]:
     """Parse each recipe's file once: hundreds of readings would take most of the time of these tests."""
-    read = cache(recipe_files._written)
+    read = cache(recipe_module._written)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recipe_files, "_written", lambda path: deepcopy(read(path)))
+        patch.setattr(recipe_module, "_written", lambda path: deepcopy(read(path)))
         yield
 
 

@@ -31,8 +31,8 @@ from stsbench.reproduction.reproduced import Cost, Reproduction
 from stsbench.reproduction.table_plan import plan_of
 from stsbench.reproduction.tables import ReproducedCell
 from stsbench.sweeps.result import axis_figure
-from stsbench.training.recipe_files import read_recipe
-from stsbench.training.result import draw_dev_curve
+from stsbench.training.recipe import read_recipe
+from stsbench.training.train import draw_dev_curve
 
 
 def _of_analyses() -> ModuleType:

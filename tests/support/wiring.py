@@ -18,7 +18,7 @@ import pytest
 from stsbench.base.files import atomic_folder, atomic_path, cache_dir, fingerprint
 from stsbench.data.benchmarks import sample_sentences
 from stsbench.reproduction import layout, table_plan
-from stsbench.training.recipe_files import read_recipe
+from stsbench.training.recipe import read_recipe
 
 WIRING = {
     "about": "tiny random encoders, two steps each, on a few rows of each task; the numbers mean nothing",

@@ -152,10 +152,10 @@ def assembled(base: Path, recipe_file: Path, corpus: Path, tmp_path: Path) -> Ca
     """Return a function that puts a trainer together, with changes to the recipe."""
     from stsbench.data.corpus import read_rows
     from stsbench.training.base import find_base
+    from stsbench.training.batches import open_store
     from stsbench.training.distributed import World
     from stsbench.training.labelled import read_tasks
-    from stsbench.training.recipe_files import read_recipe
-    from stsbench.training.token_store import open_store
+    from stsbench.training.recipe import read_recipe
     from stsbench.training.trainer import Trainer
 
     def make(

@@ -10,9 +10,8 @@ from transformers import AutoTokenizer
 import stsbench as sb
 from stsbench.data.corpus import read_rows
 from stsbench.training.base import find_base
-from stsbench.training.batches import BatchReader, Schedule, make_schedule
-from stsbench.training.recipe_files import read_recipe
-from stsbench.training.token_store import TokenStore, open_store
+from stsbench.training.batches import BatchReader, Schedule, TokenStore, make_schedule, open_store
+from stsbench.training.recipe import read_recipe
 
 REPEATED = "views.key={kind: subword-repetition, rate: 0.5"
 

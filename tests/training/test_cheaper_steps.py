@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_trainings import tiny
 
-from stsbench.training.dropout import (
+from stsbench.training import cpu
+from stsbench.training.cpu import (
     NumpyDropout,
     drawn_by_numpy,
     let_numpy_draw,
@@ -52,18 +53,16 @@ def test_numpys_masks_follow_torchs_seed():
 def test_attention_with_numpys_masks_is_transformers_plain_attention_times_them(padded, monkeypatch):
     from transformers.models.bert.modeling_bert import eager_attention_forward
 
-    from stsbench.training import dropout
-
     torch.manual_seed(1)
     query, key, value = (torch.randn(3, 2, 5, 4, dtype=torch.float64, requires_grad=True) for _ in range(3))
     masks = drawn_by_numpy(torch.empty(3, 2, 5, 5, dtype=torch.float64), 0.3)
-    monkeypatch.setattr(dropout, "drawn_by_numpy", lambda weights, _rate: masks.view(weights.shape))
+    monkeypatch.setattr(cpu, "drawn_by_numpy", lambda weights, _rate: masks.view(weights.shape))
     monkeypatch.setattr(torch.nn.functional, "dropout", lambda weights, **_: weights * masks)
     seen = (torch.arange(5) < torch.tensor([[5], [2], [4]]))[:, None, None, :].expand(3, 1, 5, 5)
     added = torch.zeros(seen.shape, dtype=torch.float64).masked_fill(~seen, -torch.inf)
     layer = torch.nn.Module().train()
     layer.is_causal = False
-    found, _ = dropout._attention(layer, query, key, value, seen if padded else None, 0.7, 0.3)
+    found, _ = cpu._attention(layer, query, key, value, seen if padded else None, 0.7, 0.3)
     expected, _ = eager_attention_forward(layer, query, key, value, added if padded else None, 0.7, 0.3)
     torch.testing.assert_close(found, expected)
     weights = torch.randn_like(found)
@@ -84,10 +83,8 @@ def test_attention_with_numpys_masks_is_transformers_plain_attention_times_them(
 def test_attention_that_differs_from_berts_is_transformers_own(padded, kind, sizes, monkeypatch):
     from torch.nn import functional
 
-    from stsbench.training import dropout
-
     transformer, attend = tiny(kind, **sizes), functional.scaled_dot_product_attention
-    monkeypatch.setattr(dropout, "drawn_by_numpy", lambda values, _rate: torch.ones_like(values))
+    monkeypatch.setattr(cpu, "drawn_by_numpy", lambda values, _rate: torch.ones_like(values))
     monkeypatch.setattr(
         functional,
         "scaled_dot_product_attention",

@@ -186,7 +186,7 @@ def test_the_card_says_what_it_is_and_how_it_scores(train, tmp_path):
 
 def test_the_recipe_in_the_folder_is_whole_and_trains_again(train, tmp_path):
     done = train("views.key={kind: subword-repetition, rate: 0.5}")
-    from stsbench.training.recipe_files import read_recipe
+    from stsbench.training.recipe import read_recipe
 
     assert read_recipe(done.folder / "recipe.yaml") == done.recipe
     again = sb.train(done.folder / "recipe.yaml", out=tmp_path / "again", device="cpu")

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from small_trainings import tiny
 
 from stsbench.training import model as model_module
-from stsbench.training.cpu import balanced, passes_at_once
-from stsbench.training.dropout import let_numpy_draw, numpy_draws
+from stsbench.training.cpu import balanced, let_numpy_draw, numpy_draws, passes_at_once
 from stsbench.training.model import _CHUNK_COST, cuts_by_tokens, evened
 
 

@@ -10,9 +10,8 @@ from damages import files_of_at_most, flip, make_a_folder
 
 import stsbench as sb
 from stsbench.cli.app import main
-from stsbench.training import checkpoints
-from stsbench.training.checkpoints import CheckpointWriter, load_state
-from stsbench.training.folder import RunFolder
+from stsbench.training import folder
+from stsbench.training.folder import CheckpointWriter, RunFolder, load_state
 
 
 def contents(folder: Path) -> dict[Path, bytes]:
@@ -25,7 +24,7 @@ def hidden(folder: Path) -> list[str]:
 
 # The tiny model's weights take more than the limit, its state too.
 @pytest.mark.parametrize(
-    ("owner", "writer"), [(CheckpointWriter, "write"), (checkpoints, "save_state")], ids=["checkpoint", "state"]
+    ("owner", "writer"), [(CheckpointWriter, "write"), (folder, "save_state")], ids=["checkpoint", "state"]
 )
 def test_a_full_disk_is_one_sentence_and_the_training_goes_on_afterwards(
     owner, writer, recipe_file, corpus, tmp_path, monkeypatch, capsys

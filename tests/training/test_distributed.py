@@ -24,8 +24,8 @@ WORKER = textwrap.dedent(
     from stsbench.data.corpus import read_rows
     from stsbench.training.distributed import join_world
     from stsbench.training.labelled import read_tasks
-    from stsbench.training.recipe_files import read_recipe
-    from stsbench.training.token_store import open_store
+    from stsbench.training.recipe import read_recipe
+    from stsbench.training.batches import open_store
     from stsbench.training.trainer import Trainer
 
     recipe_file, corpus, tokens, result, cases = sys.argv[1:]

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from stsbench.base.errors import UserError
-from stsbench.training import gpu
-from stsbench.training.gpu import Graphs, deterministic, has_graphs
-from stsbench.training.recipe_files import read_recipe
+from stsbench.training import distributed
+from stsbench.training.distributed import Graphs, deterministic, has_graphs
+from stsbench.training.recipe import read_recipe
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def passes(assembled, monkeypatch):
         recorded.append((tuple(mask.shape), embedded.requires_grad))
         return module
 
-    monkeypatch.setattr(gpu, "_record", record)
+    monkeypatch.setattr(distributed, "_record", record)
 
     def make(*overrides):
         trainer = assembled("dropout=0", *overrides)
@@ -46,7 +46,7 @@ def test_a_shape_is_recorded_at_its_third_use_and_a_short_last_batch_never(passe
         shapes.append(len(recorded))
     assert shapes[:2] == [0, 0]
     assert shapes[2] > 0
-    assert all(width % gpu.WIDTH == 0 for (_, width), _ in recorded)
+    assert all(width % distributed.WIDTH == 0 for (_, width), _ in recorded)
     count = len(recorded)
     trainer.step(5)  # two rows are left of 42 in batches of 8
     assert len(recorded) == count
@@ -103,10 +103,10 @@ def test_recorded_passes_equal_plain_ones_to_the_bit_and_repeat(parts, train, mo
         pytest.skip("needs a CUDA device")
     from safetensors.numpy import load_file
 
-    monkeypatch.setattr(gpu, "WIDTH", 16)
+    monkeypatch.setattr(distributed, "WIDTH", 16)
     found = []
     for number, first in enumerate((2, 2, 10**9)):
-        monkeypatch.setattr(gpu, "_RECORDED_FROM", first)
+        monkeypatch.setattr(distributed, "_RECORDED_FROM", first)
         done = train(*parts, "optimiser.epochs=3", device="cuda", out=f"run{number}")
         found.append(load_file(done.folder / "model.safetensors"))
     for other in found[1:]:

@@ -9,7 +9,7 @@ import pytest
 
 import stsbench as sb
 from stsbench.training.labelled import STS_B, read_tasks
-from stsbench.training.recipe_files import read_recipe
+from stsbench.training.recipe import read_recipe
 
 
 def read(*overrides, folders=(), recipe="demo"):

@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 import stsbench as sb
-from stsbench.training.recipe import remarks_on_tests
-from stsbench.training.recipe_files import as_yaml, read_recipe, recipe_names
+from stsbench.training import recipe as recipe_module
+from stsbench.training.recipe import as_yaml, read_recipe, recipe_names, remarks_on_tests
 
 known = cache(read_recipe)
 """A recipe that comes with stsbench; each is read once for all tests here."""
@@ -95,7 +95,7 @@ def test_broken_variants_are_told_with_their_line(lines, said, tmp_path):
 
 
 def test_the_list_names_every_variant_with_what_it_is():
-    from stsbench.training.recipe_files import recipe_list
+    from stsbench.training.recipe import recipe_list
 
     rows = dict(recipe_list().itertuples(index=False))
     assert tuple(rows) == recipe_names()
@@ -189,10 +189,9 @@ def test_the_multi_task_values_are_those_of_its_report():
 
 
 def test_every_number_in_a_recipe_has_its_source_or_reason_beside_it():
-    from stsbench.training import recipe_files
 
     for name in recipe_names():
-        for line in recipe_files._find(name).file.read_text(encoding="utf-8").splitlines()[1:]:
+        for line in recipe_module._find(name).file.read_text(encoding="utf-8").splitlines()[1:]:
             value, _, comment = line.partition("#")
             number = any(character.isdigit() for character in value.partition(":")[2]) and "name:" not in value
             if number and "base:" not in value and "extends:" not in value and value.strip() != "columns: 1":

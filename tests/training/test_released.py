@@ -12,7 +12,7 @@ import stsbench as sb
 from stsbench.training.heads import HeadBase, Layers
 from stsbench.training.noise import PositionShuffle, TokenCutoff
 from stsbench.training.parts import Optimiser
-from stsbench.training.recipe_files import read_recipe, recipe_names
+from stsbench.training.recipe import read_recipe, recipe_names
 from stsbench.training.trainer import Descent
 
 RELEASED = [name for name in recipe_names() if "-released" in name]

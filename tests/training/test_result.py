@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 import stsbench as sb
+from stsbench.training import log
 from stsbench.training.log import read_log
 from stsbench.training.train import _public_name
 
@@ -72,9 +73,8 @@ def test_the_card_names_a_base_by_what_others_know_it_by(train, base, tmp_path):
 
 
 def test_an_undefined_dev_score_is_left_out_of_the_card_and_the_log(train, tmp_path, monkeypatch):
-    from stsbench.training import selection
 
-    monkeypatch.setattr(selection.Selector, "score", lambda _, **__: selection.DevScore(float("-inf"), 0.0))
+    monkeypatch.setattr(log.Selector, "score", lambda _, **__: log.DevScore(float("-inf"), 0.0))
     done = train()
     assert all(line["dev"] is None for line in done.log if line["kind"] == "dev")
     assert done.frame["dev"].isna().all()

@@ -24,7 +24,7 @@ KILLED = textwrap.dedent(
     """
     import os, signal, sys
     import stsbench as sb
-    from stsbench.training import checkpoints, log
+    from stsbench.training import folder, log
 
     recipe, corpus, out, where, at, *overrides = sys.argv[1:]
 

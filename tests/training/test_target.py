@@ -8,6 +8,7 @@ import pytest
 import torch
 from small_trainings import plain_vectors
 
+from stsbench.training.base import decay_at
 from stsbench.training.noise import (
     ElementCutoff,
     FeatureCutoff,
@@ -16,9 +17,7 @@ from stsbench.training.noise import (
     TokenCutoff,
 )
 from stsbench.training.parts import CosineDecay
-from stsbench.training.recipe import traceable_sentence
-from stsbench.training.recipe_files import read_recipe
-from stsbench.training.target import decay_at
+from stsbench.training.recipe import read_recipe, traceable_sentence
 
 MOCOSE = (
     "dropout=0",

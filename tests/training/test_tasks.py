@@ -12,7 +12,7 @@ import stsbench as sb
 from stsbench.training.batches import make_timetable
 from stsbench.training.folder import RunFolder
 from stsbench.training.log import read_log
-from stsbench.training.recipe_files import read_recipe
+from stsbench.training.recipe import read_recipe
 from stsbench.training.tasks import CONTRASTIVE, ClassificationHead, PairClassificationHead, RegressionHead
 
 TABLE = {"train": "t.csv", "columns": ("a", "b", "c")}

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 import stsbench as sb
 from stsbench.cli.app import app
 from stsbench.training.log import log_frame
-from stsbench.training.recipe_files import read_recipe
-from stsbench.training.result import draw_dev_curve
+from stsbench.training.recipe import read_recipe
+from stsbench.training.train import draw_dev_curve
 
 
 def files(folder):

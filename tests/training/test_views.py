@@ -169,7 +169,7 @@ class Nothing:
 )
 def test_what_is_wrong_with_ones_own_part_is_one_sentence(kind, said, tmp_path, monkeypatch):
     from stsbench.base.errors import UserError
-    from stsbench.training.recipe_files import read_recipe
+    from stsbench.training.recipe import read_recipe
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text(OWN, encoding="utf-8")

@@ -8,8 +8,7 @@ import torch
 from scipy import stats
 
 from stsbench.base.errors import UserError
-from stsbench.training.guesses import guesser
-from stsbench.training.lexicon import read_lexicon
+from stsbench.training.guesses import guesser, read_lexicon
 from stsbench.training.views import Crop, InTurn, MaskedInsertion, MaskedReplacement, Synonyms, WordDeletion
 
 TABLE = "big\tlarge|great|huge\ncar\tauto|Car\nfast\tquick\n"

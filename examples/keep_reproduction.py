@@ -18,7 +18,7 @@ from stsbench.base.errors import UserError
 from stsbench.render.figures import save_figure
 from stsbench.render.formats import to_csv, to_markdown
 from stsbench.reports.report import write_reproduction
-from stsbench.reproduction.reading import read_reproduction
+from stsbench.reproduction.reproduce import read_reproduction
 from stsbench.reproduction.reproduced import Reproduction
 from stsbench.reproduction.table_plan import ScaleName, demand_scale, plan_of
 from stsbench.sweeps.experiment import EXPERIMENT

@@ -47,7 +47,7 @@ def reproduce(
     jobs: JobOptions = JobOptions(),
     list_: Annotated[
         bool,
-        typer.Option("--list", help="List the tables and figures that can be made, or the needs of a named one."),
+        typer.Option("--list", help="List the tables and figures that can be made."),
     ] = False,
     figure: FigureChoice = FigureChoice(),
     output: Output = Output(),
@@ -60,7 +60,6 @@ def reproduce(
 
     Examples:
     * `stsbench reproduce --list`
-    * `stsbench reproduce --list esimcse-coling2022-9`
     * `stsbench reproduce esimcse-coling2022-9 --scale demo`
     * `stsbench reproduce esimcse-coling2022-4 --scale laptop --corpus wiki.txt --out runs/parts`
     * `stsbench reproduce mocose-acl2022-7 --scale laptop --corpus wiki.txt --status`
@@ -73,7 +72,7 @@ def reproduce(
     from stsbench.training.recipe import read_change
 
     if list_:
-        print_result(reproductions(table), output)
+        print_result(reproductions(), output)
         return
     if not table:
         raise UserError("No table is named: `stsbench reproduce --list` lists them.")

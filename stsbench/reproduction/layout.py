@@ -1,14 +1,12 @@
 """The experiment that reproduces a table at a scale: what is trained and measured, and why the rest is not."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from stsbench.base.errors import UserError
-from stsbench.data.locate import places
 from stsbench.published.catalogue import checkpoint_of_system, exhibits, tables
 from stsbench.published.schema import PublishedTable
 from stsbench.records.labels import distinct_labels
@@ -64,14 +62,13 @@ class Layout:
         return by_place.get((source, column)) or by_place.get((source, ""))
 
 
-def layout(plan: TablePlan, name: str, scale: ScaleName, data_dirs: Sequence[Path] = ()) -> Layout:
+def layout(plan: TablePlan, name: str, scale: ScaleName) -> Layout:
     """Returns the trainings and checkpoints for a table at a scale.
 
     Args:
         plan: the table's plan.
         name: its name.
         scale: the scale.
-        data_dirs: folders to look for files of word vectors in, before the usual ones.
 
     >>> from stsbench.reproduction.table_plan import plan_of
     >>> rates = layout(plan_of("esimcse-coling2022-9"), "esimcse-coling2022-9", "laptop")
@@ -94,7 +91,7 @@ def layout(plan: TablePlan, name: str, scale: ScaleName, data_dirs: Sequence[Pat
             if chosen is not None and not {row, label} & set(chosen):
                 missing[label] = f"left out at the scale {scale}, which makes only a few cells"
                 continue
-            changes = _changes(plan, planned, place, scale, data_dirs)
+            changes = _changes(plan, planned, place, scale)
             if isinstance(changes, str):
                 missing[label] = changes
             else:
@@ -102,14 +99,17 @@ def layout(plan: TablePlan, name: str, scale: ScaleName, data_dirs: Sequence[Pat
     return Layout(tuple(made), shares, missing)
 
 
-def _changes(
-    plan: TablePlan, row: PlannedRow, place: RowPlan, scale: ScaleName, data_dirs: Sequence[Path]
-) -> dict[str, Any] | str:
+def _changes(plan: TablePlan, row: PlannedRow, place: RowPlan, scale: ScaleName) -> dict[str, Any] | str:
     """Returns the experiment's changes for a row or cell, or why it cannot be reproduced."""
     size = scales()[scale]
     why = place.cannot or row.cannot or place.cannot_at.get(scale) or row.cannot_at.get(scale)
-    if untrained := why or _untrained(row, place, size, data_dirs):
-        return untrained
+    if why:
+        return why
+    system = place.checkpoint or row.checkpoint
+    known = checkpoint_of_system(system) if system and size.checkpoints else None
+    if known is not None and known.hub:
+        post = place.postprocessing or row.postprocessing
+        return {"checkpoint": known.hub, "pooling": known.pooling} | ({"postprocessing": post} if post else {})
     recipes = (place.recipe_at, place.recipe, row.recipe_at, row.recipe, plan.recipe_at, plan.recipe)
     named = (recipe if isinstance(recipe, str) else recipe.get(scale, "") for recipe in recipes)
     recipe = next(filter(None, named), "")
@@ -122,22 +122,6 @@ def _changes(
         return f"{recipe}: {size.without}"
     changes: dict[str, Any] = {"recipe": name, **size.set, **row.set, **row.set_at.get(scale, {})}
     return changes | dict(place.set) | dict(place.set_at.get(scale, {}))
-
-
-def _untrained(row: PlannedRow, place: RowPlan, size: Scale, data_dirs: Sequence[Path]) -> dict[str, Any] | str:
-    """Returns the changes of a row that is measured without training, or why it cannot; empty for a training."""
-    if pattern := place.file or row.file:
-        for data in places(data_dirs):
-            for path in sorted(data.folder.glob(pattern)):
-                if path.is_file():
-                    return {"checkpoint": str(path.absolute())}
-        return f"no file {pattern} is in a data folder: put word vectors there, or name a folder with --data-dir"
-    system = place.checkpoint or row.checkpoint
-    known = checkpoint_of_system(system) if system and size.checkpoints else None
-    if known is None or not known.hub:
-        return {}
-    post = place.postprocessing or row.postprocessing
-    return {"checkpoint": known.hub, "pooling": known.pooling} | ({"postprocessing": post} if post else {})
 
 
 _NEEDED = {"Avg. STS": "sts", "Avg. transfer": "transfer"}
@@ -158,7 +142,6 @@ def experiment_of(
     seeds: tuple[int, ...] = (),
     threads: int = 1,
     settings: Mapping[str, Any] | None = None,
-    data_dirs: Sequence[Path] = (),
 ) -> Experiment:
     """Returns the experiment that reproduces a table at a scale.
 
@@ -170,12 +153,11 @@ def experiment_of(
         seeds: of the trainings; by default the scale's.
         threads: per job.
         settings: changes to every recipe, over the plan's.
-        data_dirs: folders to look for data in.
 
     Raises:
         UserError: if nothing of the table can be reproduced at the scale.
     """
-    size, planned = scales()[scale], layout(plan, name, scale, data_dirs)
+    size, planned = scales()[scale], layout(plan, name, scale)
     if not planned.made:
         why = next(iter(planned.missing.values()), plan.cannot)
         raise UserError(f"{name} cannot be made at the scale {scale}: {why.rstrip('.')}.")

@@ -1,20 +1,23 @@
 """`reproduce`: reproduces a published table and answers its claims; `reproductions` lists the tables."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from stsbench.base.errors import UserError
+from stsbench.base.words import listed
 from stsbench.data.catalogue import source
 from stsbench.data.locate import places
-from stsbench.published.catalogue import exhibits
+from stsbench.published.catalogue import exhibits, rows_of, tables
 from stsbench.render.table import Result, Table, Tables
-from stsbench.reproduction.layout import experiment_of, layout
-from stsbench.reproduction.reading import read_reproduction
-from stsbench.reproduction.reproduced import Reproduction
+from stsbench.reproduction.answers import answers
+from stsbench.reproduction.differences import LEVEL, Comparer, Numbers, error_of
+from stsbench.reproduction.layout import OF_HEADS, Layout, experiment_of, layout, measure_of, on_sample
+from stsbench.reproduction.reproduced import Cost, ReproducedCell, Reproduction
 from stsbench.reproduction.table_plan import (
     SCALES,
     ScaleName,
@@ -26,8 +29,12 @@ from stsbench.reproduction.table_plan import (
     scales,
 )
 from stsbench.scoring.run import RUNS
+from stsbench.statistics.estimate import Estimate
+from stsbench.sweeps.experiment import Experiment
+from stsbench.sweeps.folder import LAST, JobState
 from stsbench.sweeps.result import Sweep
 from stsbench.sweeps.sweep import sweep
+from stsbench.training.log import LOG, read_log
 
 _WIKI = "wiki1m"
 """The papers' corpus in the catalogue of data."""
@@ -42,7 +49,6 @@ def reproduce(
     seeds: Sequence[int] = (),
     settings: Mapping[str, Any] | None = None,
     threads: int = 1,
-    data_dirs: Sequence[str | Path] = (),
     status: bool = False,
     **options: Any,
 ) -> Reproduction | Sweep:
@@ -59,9 +65,8 @@ def reproduce(
         seeds: of the trainings; by default the scale's.
         settings: changes to every recipe, over the plan's: `{"optimiser.batch": 32}`.
         threads: per job.
-        data_dirs: folders to look for data in.
         status: returns the jobs and their states; runs none.
-        options: `on`, `workers`, `device`, `retry`, `progress` and `notice`, as in `sweep`.
+        options: `on`, `workers`, `device`, `data_dirs`, `retry`, `progress` and `notice`, as in `sweep`.
 
     Returns:
         The paper's table with ours, `.answers` to each claim, and a `.section()` for a report; with `status` the
@@ -80,7 +85,6 @@ def reproduce(
     place = Path(out).expanduser() if out is not None else RUNS / f"{name}-{size}"
     if plan.labelled and "labelled.folder" not in (settings or {}):
         raise UserError(f"{name} trains on labelled tables: name their folder with --set labelled.folder=FOLDER.")
-    folders = [Path(folder).expanduser() for folder in data_dirs]
     experiment = experiment_of(
         plan,
         name,
@@ -89,10 +93,9 @@ def reproduce(
         seeds=tuple(seeds),
         threads=threads,
         settings=settings,
-        data_dirs=folders,
     )
-    result = sweep(experiment, place, data_dirs=data_dirs, status=status, **options)
-    return result if status else read_reproduction(plan, name, size, result, data_dirs=folders)
+    result = sweep(experiment, place, status=status, **options)
+    return result if status else read_reproduction(plan, name, size, result)
 
 
 def _corpus(plan: TablePlan, name: str, scale: ScaleName) -> str:
@@ -112,13 +115,7 @@ def _corpus(plan: TablePlan, name: str, scale: ScaleName) -> str:
 
 @dataclass(frozen=True)
 class Reproductions(Result):
-    """The papers' tables and figures, with what reproducing them takes.
-
-    Attributes:
-        only: the one to show in full; empty for all, a line each.
-    """
-
-    only: str = ""
+    """The papers' tables and figures, with what reproducing them takes."""
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -126,7 +123,7 @@ class Reproductions(Result):
         rows: list[dict[str, Any]] = []
         for entry in exhibits().values():
             plan = plans_by_exhibit().get(entry.name)
-            if plan is None or self.only not in {"", entry.name}:
+            if plan is None:
                 continue
             by_scale: dict[str, str] = {scale: _takes(plan, entry.name, scale) for scale in SCALES}
             possible = [scale for scale, what in by_scale.items() if not what.startswith("cannot")]
@@ -141,13 +138,11 @@ class Reproductions(Result):
         return pd.DataFrame(rows)
 
     def table(self) -> Tables:
-        """Returns what can be reproduced at which scales, and what cannot and why; or one in full."""
+        """Returns what can be reproduced at which scales, and what cannot and why."""
         frame = self.frame
-        if self.only:
-            return Tables([self._facts(frame.to_dict("records")[0])])
         possible = frame["can be made"] != ""
         made = frame.rename(columns={"can be made": "at"})[possible][["table", "at", "claims", "shows"]]
-        note = "What one of them takes: `stsbench reproduce --list NAME`."
+        note = "`--csv` has what each takes at each scale."
         return Tables(
             [
                 Table(made, "Can be reproduced, at these scales", notes=(note,)),
@@ -155,32 +150,14 @@ class Reproductions(Result):
             ]
         )
 
-    def _facts(self, row: Mapping[Any, Any]) -> Table:
-        plan, name = plan_of(self.only), self.only
-        facts = [(str(key), str(value)) for key, value in row.items() if value != ""]
-        for scale in SCALES:
-            missing = layout(plan, name, scale).missing
-            facts += [
-                (f"left out at {scale}", f"{plan.names_of(name).called(key)}: {why}")
-                for key, why in missing.items()
-            ]
-        facts += [("claim", claim.says) for claim in plan.claims_of(name)]
-        facts += [("note", note) for note in plan.notes]
-        return Table(pd.DataFrame(facts, columns=["what", "value"]))
 
-
-def reproductions(table: str = "") -> Reproductions:
+def reproductions() -> Reproductions:
     """Lists the papers' tables and figures, with what reproducing them takes at each scale.
-
-    Args:
-        table: one of them, to show in full; empty for all.
 
     >>> reproductions().frame.set_index("table").loc["esimcse-coling2022-9", "demo"]
     '6 trainings; 5 of its rows left out'
-    >>> print(reproductions("esimcse-coling2022-9").table()[0].frame.loc[0, "value"])
-    esimcse-coling2022-9
     """
-    return Reproductions(planned_exhibit(table).name if table else "")
+    return Reproductions()
 
 
 def _takes(plan: TablePlan, name: str, scale: ScaleName) -> str:
@@ -195,3 +172,214 @@ def _takes(plan: TablePlan, name: str, scale: ScaleName) -> str:
     parts += [f"analysis {plan.analysis}"] if plan.analysis else []
     parts += ["by our reading of the text"] if plan.reading else []
     return ", ".join(parts) + (f"; {len(planned.missing)} of its rows left out" if planned.missing else "")
+
+
+def read_reproduction(
+    plan: TablePlan,
+    name: str,
+    scale: ScaleName,
+    sweep: Sweep,
+) -> Reproduction:
+    """Returns the reproduction of a table from the finished jobs of its sweep.
+
+    Args:
+        plan: the plan of the table.
+        name: the table's name.
+        scale: the scale of the sweep.
+        sweep: the jobs.
+    """
+    planned, size, comparer = layout(plan, name, scale), scales()[scale], Comparer()
+    places = [(row, column) for row in plan.rows_of(name) for column in plan.columns_of(name)]
+    measured = _measured(plan, name, planned, sweep)
+    printed = _printed(name)
+    failed = {state.job.cell["row"]: state.failure for state in sweep.jobs if state.failure is not None}
+    reasons = dict(planned.missing) | {label: f"failed: {reason}" for label, reason in failed.items()}
+    cells = []
+    for place in places:
+        cell = ReproducedCell(*place, printed.get(place, math.nan))
+        if (here := measured.get(place)) is None:
+            labels = (", ".join(place), place[0], planned.shares.get(place[0], place[0]))
+            known = (reasons[label] for label in labels if label in reasons)
+            why = next(known, None) or _why_empty(plan, name, place, sweep, {labels[0], labels[2]})
+            cells.append(replace(cell, why=why))
+            continue
+        cell = replace(cell, here=here.mean, sd=here.sd, runs=len(here.values), last=here.last)
+        cells.append(replace(cell, low=here.low, high=here.high, over=here.over))
+    answered = answers(
+        plan.claims_of(name),
+        name,
+        measured,
+        printed,
+        headline=plan.headline_of(name),
+        scale=scale,
+        missing=dict(planned.missing) | failed,
+        names=plan.names_of(name),
+        silent=size.silent,
+        comparer=comparer,
+    )
+    recipes = sorted({row.recipe or plan.recipe for row in plan.rows_of(name).values()})
+    swaps = {recipe: size.stands_in.get(recipe, recipe) for recipe in recipes}
+    return Reproduction(
+        exhibit=exhibits()[name],
+        plan=plan,
+        scale=scale,
+        cells=tuple(cells),
+        answers=answered,
+        cost=_cost(sweep),
+        folder=sweep.folder,
+        stand_ins={recipe: trained for recipe, trained in swaps.items() if trained != recipe},
+        measured_on=(sweep.experiment.measure.tasks or "the sample") if on_sample(sweep.experiment) else "",
+        notes=(*_notes(plan, sweep.experiment), *comparer.notes),
+        odd=tuple(_equal_weights(sweep, plan.names_of(name).rows)),
+    )
+
+
+def _measured(plan: TablePlan, name: str, planned: Layout, sweep: Sweep) -> dict[tuple[str, str], Numbers]:
+    """Returns the numbers of finished jobs by row and column."""
+    jobs: dict[str, list[JobState]] = {}
+    for state in sweep.jobs:
+        if state.folder is not None:
+            jobs.setdefault(state.job.cell["row"], []).append(state)
+    intervals = {(entry["cell"], entry["measure"]): entry for entry in sweep.cells.to_dict("records")}
+    sample, tasks, cells = on_sample(sweep.experiment), sweep.experiment.measure.tasks, {}
+    for row in plan.rows_of(name):
+        for column in plan.columns_of(name):
+            made = planned.filling(row, column)
+            if made is None or not (done := jobs.get(made.label)):
+                continue
+            if plan.analysis:
+                where = _where(plan, row, name, column, sample=sample)
+                value = plan.columns[column].measure or "value"
+                cell = None if where is None else _of_analysis(done, plan.analysis, where, value)
+                cell = cell and replace(cell, training=made.label)
+            else:
+                measure = measure_of(plan, name, column, tasks)
+                cell = _of_measure(made.label, done, measure, intervals) if measure else None
+            if cell is not None:
+                cells[row, column] = replace(cell, checkpoint=made.checkpoint)
+    return cells
+
+
+def _of_measure(
+    label: str, done: Sequence[JobState], measure: str, intervals: Mapping[tuple[str, str], Mapping[Any, Any]]
+) -> Numbers | None:
+    scored = {state.job.seed or 0: state for state in done if state.measures.get(measure) is not None}
+    if not scored:
+        return None
+    values = {seed: value for seed, state in scored.items() if (value := state.measures[measure]) is not None}
+    # Scores of task heads come from the training's log, not from records.
+    records = {} if measure.startswith(OF_HEADS) else {seed: state.record for seed, state in scored.items()}
+    runs = {seed: record for seed, record in records.items() if record is not None}
+    entry, last = intervals[label, measure], intervals.get((label, f"{LAST}{measure}"), {})
+    limits = {"low": entry["low"], "high": entry["high"], "over": entry["interval"]}
+    return Numbers(values, runs, measure, last=last.get("mean", math.nan), **limits)
+
+
+def _where(plan: TablePlan, row: str, name: str, column: str, *, sample: bool) -> dict[str, str] | None:
+    """Returns the row of an analysis' frame that fills a cell; None for none.
+
+    The sample is one task: it fills the headline if columns are tasks, and the first row if rows are.
+    """
+    rows = plan.rows_of(name)
+    of_row, of_column = rows[row].where, plan.columns[column].where
+    where = {**of_row, **of_column}
+    if sample and "task" in where:
+        where["task"] = "sample"
+        is_headline, is_first = column == plan.headline_of(name), row == next(iter(rows))
+        if ("task" in of_column and not is_headline) or ("task" in of_row and not is_first):
+            return None
+    return where
+
+
+def _of_analysis(done: Sequence[JobState], analysis: str, where: Mapping[str, str], column: str) -> Numbers | None:
+    entries: dict[int, tuple[float, float]] = {}
+    for state in done:
+        path = (state.folder or Path()) / "analyses" / f"{analysis}.csv"
+        if path.is_file() and (entry := _entry(pd.read_csv(path), where, column)) is not None:
+            entries[state.job.seed or 0] = entry
+    if not entries:
+        return None
+    values, error = {seed: value for seed, (value, _) in entries.items()}, next(iter(entries.values()))[1]
+    numbers, size = Numbers(values, error=error), len(values)
+    if size == 1 and math.isnan(error):
+        return numbers
+    variance, df = (numbers.sd**2 / size, size - 1) if size > 1 else (error**2, math.inf)
+    low, high, _ = Estimate.with_error(numbers.mean, variance, df).interval(LEVEL)
+    return replace(numbers, low=low, high=high, over="seeds" if size > 1 else "pairs")
+
+
+def _entry(frame: pd.DataFrame, where: Mapping[str, str], column: str) -> tuple[float, float] | None:
+    """Returns a number of an analysis' frame with its standard error (NaN for unknown); None if it has none."""
+    for name, wanted in where.items():
+        if name not in frame:
+            return None
+        frame = frame[frame[name].map(_as_text) == wanted]
+    if not len(frame) or column not in frame or pd.isna(frame[column].iloc[0]):
+        return None
+    first = frame.iloc[0]
+    is_known = column == "value" and {"low", "high"} <= set(frame.columns) and pd.notna(first["low"])
+    return float(first[column]), error_of(first["low"], first["high"]) if is_known else math.nan
+
+
+def _as_text(value: Any) -> str:
+    """Spells a cell as plans do: whole numbers without a point."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _why_empty(plan: TablePlan, name: str, place: tuple[str, str], sweep: Sweep, jobs: set[str]) -> str:
+    """Returns why a cell is empty that nothing prevents; "" if its column is never filled."""
+    row, column = place
+    if not any(state.folder is not None and state.job.cell["row"] in jobs for state in sweep.jobs):
+        return "not done yet"
+    if not plan.analysis and not plan.columns_of(name)[column]:
+        return ""
+    if not on_sample(sweep.experiment):
+        return "the jobs have no such number"
+    if plan.analysis and _where(plan, row, name, column, sample=True) is not None:
+        return "the sample has no such pairs"
+    return "not measured: the paper's tasks are not here, and the sample in their place is one task"
+
+
+def _printed(name: str) -> dict[tuple[str, str], float]:
+    """Returns the printed numbers of a table, x 100; lost and missing ones are left out."""
+    cells = [cell for row in rows_of(tables()[name]) for cell in row.cells] if name in tables() else []
+    return {(cell.row, cell.column): cell.score for cell in cells if cell.score is not None}
+
+
+def _notes(plan: TablePlan, experiment: Experiment) -> Iterator[str]:
+    if plan.reading:
+        yield f"Our reading, not the paper's word: {plan.reading}."
+    yield from plan.notes
+    if len(experiment.seeds) == 1:
+        yield "One seed does not show how much seeds differ: --seeds 1,2,3 trains more."
+
+
+def _equal_weights(sweep: Sweep, labels: Mapping[str, str]) -> Iterator[str]:
+    """Yields a sentence for rows whose trainings have the same weights with every seed."""
+    weights: dict[str, dict[int, str]] = {}
+    for state in sweep.jobs:
+        if state.job.seed is not None and state.record is not None:
+            row, comma, column = state.job.cell["row"].partition(", ")
+            label = f"{labels.get(row, row)}{comma}{column}"
+            weights.setdefault(label, {})[state.job.seed] = str(state.record.model.weights_sha256)
+    groups: dict[str, list[str]] = {}
+    for label, by_seed in weights.items():
+        groups.setdefault(str(sorted(by_seed.items())), []).append(label)
+    for names in groups.values():
+        if len(names) > 1:
+            yield f"{listed(names)} have equal weights with every seed, so their difference is not a finding."
+
+
+def _cost(sweep: Sweep) -> Cost:
+    done = [state for state in sweep.jobs if state.folder is not None]
+    steps: dict[str, int] = {}
+    for state in done:
+        log = (state.folder or Path()) / LOG
+        # Jobs that measure one training in several ways share its log.
+        steps[state.job.unit] = (
+            max((int(line.get("step", 0)) for line in read_log(log)), default=0) if log.is_file() else 0
+        )
+    hours = sum(state.seconds for state in done) / 3600
+    return Cost(
+        len(done), len(sweep.jobs), len(sweep.failed), sum(steps.values()), hours, sweep.experiment.threads
+    )

@@ -162,7 +162,6 @@ class RowPlan(PlanPart):
 
     Attributes:
         checkpoint: the published system whose public checkpoint is measured at the scale paper.
-        file: a file of word vectors in a data folder; a pattern, such as `glove*.txt`, if the paper names none.
         recipe: the recipe to train; other scales replace it (`Scale.stands_in`).
         set: changes to the recipe.
         set_at: changes at one scale.
@@ -173,7 +172,6 @@ class RowPlan(PlanPart):
     """
 
     checkpoint: str = ""
-    file: str = ""
     recipe: str = ""
     set: Mapping[str, Any] = {}
     set_at: Mapping[ScaleName, Mapping[str, Any]] = {}

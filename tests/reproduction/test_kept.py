@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from stsbench.reproduction.reading import read_reproduction
+from stsbench.reproduction.reproduce import read_reproduction
 from stsbench.reproduction.table_plan import plan_of
 from stsbench.sweeps.result import read_sweep
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from labelled_sample import write_labelled
 from small_experiments import in_this_process
-from wiring import wiring, word_vectors
+from wiring import wiring
 
 import stsbench as sb
 from stsbench.reports.report import write_reproduction
@@ -38,10 +38,9 @@ def reproduced(name: str, folder: Path, cache: Path, *data_dirs: Path) -> Reprod
     if plan_of(name).labelled:
         write_labelled(cache / "labelled")
         settings = {"labelled.folder": str(cache / "labelled"), "labelled.test_pairs": "kept"}
-    folders = [word_vectors(folder.with_name("words")), *data_dirs]
     with pytest.MonkeyPatch.context() as patch, in_this_process(), wiring(on_sample=not data_dirs):
         patch.setenv("STSBENCH_CACHE", str(cache))
-        result = sb.reproduce(name, scale="wiring", out=folder, settings=settings, data_dirs=folders)
+        result = sb.reproduce(name, scale="wiring", out=folder, settings=settings, data_dirs=data_dirs)
         assert isinstance(result, Reproduction)
         require_complete(result, is_sample=not data_dirs)
     return result

@@ -27,9 +27,8 @@ from stsbench.published.catalogue import exhibits
 from stsbench.render.charts import curves
 from stsbench.render.figures import FigureSize, look, save_figure
 from stsbench.reports.training import seed_figure
-from stsbench.reproduction.reproduced import Cost, Reproduction
+from stsbench.reproduction.reproduced import Cost, ReproducedCell, Reproduction
 from stsbench.reproduction.table_plan import plan_of
-from stsbench.reproduction.tables import ReproducedCell
 from stsbench.sweeps.result import axis_figure
 from stsbench.training.recipe import read_recipe
 from stsbench.training.train import draw_dev_curve

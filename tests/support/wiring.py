@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from stsbench.base.files import atomic_folder, atomic_path, cache_dir, fingerprint
@@ -77,7 +76,7 @@ def tried(changes: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a row's changes with random encoders, a small corpus, and two training steps."""
     if "checkpoint" in changes:
         name = str(changes["checkpoint"])
-        return changes if Path(name).is_file() else {**changes, "checkpoint": str(encoder_folder(name))}
+        return {**changes, "checkpoint": str(encoder_folder(name))}
     replaced = {key: _with_encoders(value) for key, value in changes.items() if key != "corpus"}
     settings = [f"{key}={json.dumps(value)}" for key, value in replaced.items() if key != "recipe"]
     recipe = read_recipe(str(changes["recipe"]), settings)
@@ -114,19 +113,6 @@ def encoder_folder(name: str) -> Path:
     if not folder.is_dir():
         with atomic_folder(folder) as building:
             _make_encoder(folder.name, building)
-    return folder
-
-
-def word_vectors(folder: Path) -> Path:
-    """Writes random word vectors as GloVe's and word2vec's files have them; returns the folder."""
-    folder.mkdir(exist_ok=True)
-    words = sorted({word for text in sample_sentences() for word in text.lower().split()})
-    for number, name in enumerate(("glove.txt", "word2vec.txt")):
-        draws = np.random.default_rng(number).normal(scale=_SPREAD, size=(len(words), _SIZES["hidden_size"]))
-        lines = (
-            f"{word} {' '.join(f'{value:.5f}' for value in row)}\n" for word, row in zip(words, draws, strict=True)
-        )
-        (folder / name).write_text("".join(lines), encoding="utf-8")
     return folder
 
 

@@ -12,7 +12,7 @@ from importlib.metadata import Distribution, distribution
 
 from licences import PROJECT, dependencies
 
-from stsbench.base.extras import PACKAGES, missing
+from stsbench.base.errors import PACKAGES, missing
 
 OTHERS = ("docs", "dev")
 

@@ -17,8 +17,8 @@ import numpy as np
 import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sample, load_sts
+from stsbench.encoders.fitted import normalize
 from stsbench.encoders.plan import embed
-from stsbench.encoders.postprocess import normalize
 from stsbench.statistics.correlations import spearman
 
 NAMES = ("fp32", "bf16", "openvino-fp32", "openvino-int8")

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from stsbench.data.benchmarks import load_sts
-from stsbench.data.shared import folded_ids, sentence_ids
+from stsbench.data.tables import folded_ids, sentence_ids
 from stsbench.statistics.correlations import Aggregation
 from stsbench.statistics.dependence import Sharing
 

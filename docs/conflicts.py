@@ -10,9 +10,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from stsbench.published.catalogue import PublishedRow, checkpoints, papers, rows_of, tables
+from stsbench.published.catalogue import (
+    PublishedRow,
+    checkpoints,
+    logged_dev_scores,
+    logged_systems,
+    logged_test_scores,
+    papers,
+    rows_of,
+    tables,
+)
 from stsbench.published.lookup import quantity
-from stsbench.published.measured import logged_dev_scores, logged_systems, logged_test_scores
 from stsbench.published.schema import PublishedCell, PublishedTable
 
 Kind = Literal["average", "difference", "prints", "edition", "granularity", "header", "checkpoint", "log"]

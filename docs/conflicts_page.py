@@ -8,8 +8,7 @@ from collections.abc import Iterable
 
 from conflicts import KINDS, Conflict, find_conflicts
 
-from stsbench.published.catalogue import row, rows, tables
-from stsbench.published.measured import logged_systems, seeded_systems, seeds
+from stsbench.published.catalogue import logged_systems, row, rows, seeded_systems, seeds, tables
 
 _INTRODUCTION = """\
 # Inconsistencies in the published numbers

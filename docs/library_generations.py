@@ -10,13 +10,13 @@ import numpy as np
 
 import stsbench as sb
 from stsbench.data.benchmarks import load_sample, load_sts
-from stsbench.data.locate import DataNotFoundError
+from stsbench.data.reading import DataNotFoundError
 from stsbench.data.tables import StsData
 from stsbench.diagnosis.scores import Scorer
 from stsbench.encoders.plan import embed
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.statistics.correlations import spearman
-from stsbench.statistics.similarity import SIMILARITIES, pair_similarities
+from stsbench.statistics.neighbours import SIMILARITIES, pair_similarities
 
 COMPARED = Scorer(SIMILARITIES, (False,), ("spearman",), ("all",))
 

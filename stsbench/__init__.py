@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from stsbench.analysis.stability import stability
     from stsbench.analysis.ties import ties
     from stsbench.base.errors import UserError
-    from stsbench.data.own_pairs import load_pairs
+    from stsbench.data.tables import load_pairs
     from stsbench.data.views import PairView
     from stsbench.diagnosis.diagnose import diagnose
     from stsbench.encoders.embedded import embed, embed_file
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from stsbench.records.store import load_run
     from stsbench.reports.report import model_card, report
     from stsbench.reproduction.reproduce import reproduce, reproductions
-    from stsbench.scoring.evaluate import evaluate
     from stsbench.scoring.import_results import import_results
+    from stsbench.scoring.measure import evaluate
     from stsbench.scoring.settings import Classification, Intervals
     from stsbench.scoring.settings import choose_protocol as protocol
     from stsbench.scoring.tasks import default_tasks
@@ -130,7 +130,7 @@ _HOMES = {
     "dimensions": "stsbench.analysis.dimensions:dimensions",
     "embed": "stsbench.encoders.embedded:embed",
     "evalrank": "stsbench.analysis.evalrank:evalrank",
-    "evaluate": "stsbench.scoring.evaluate:evaluate",
+    "evaluate": "stsbench.scoring.measure:evaluate",
     "explain": "stsbench.analysis.explain:explain",
     "explore": "stsbench.browsing.explore:explore",
     "export_results": "stsbench.records.export:export_results",
@@ -142,7 +142,7 @@ _HOMES = {
     "length_bias": "stsbench.analysis.length_bias:length_bias",
     "length_collapse": "stsbench.analysis.length_collapse:length_collapse",
     "load": "stsbench.encoders.load:load",
-    "load_pairs": "stsbench.data.own_pairs:load_pairs",
+    "load_pairs": "stsbench.data.tables:load_pairs",
     "load_run": "stsbench.records.store:load_run",
     "model_card": "stsbench.reports.report:model_card",
     "pair_kinds": "stsbench.analysis.pair_kinds:pair_kinds",

@@ -91,7 +91,7 @@ def _own_cache_and_no_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("STSBENCH_CACHE", str(tmp_path / "cache"))
     # Empty it keeps the checkout's data out of other processes, too; in this one it may be set to a folder.
     monkeypatch.setenv("STSBENCH_DATA", "")
-    monkeypatch.setattr("stsbench.data.locate.checkout_data", lambda: None)
+    monkeypatch.setattr("stsbench.data.reading.checkout_data", lambda: None)
 
 
 def encode_by_hash(sentences: list[str]) -> NDArray[np.float64]:

@@ -13,8 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 
 import stsbench as sb
-from stsbench.base.errors import UserError
-from stsbench.base.extras import MODELS, PACKAGES, missing, require, sentence_on
+from stsbench.base.errors import MODELS, PACKAGES, UserError, missing, require, sentence_on
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDS = ROOT / "examples" / "records"
@@ -22,7 +21,7 @@ REAL = str(ROOT / "reports" / "examples" / "runs" / "all-minilm-l6-v2")
 RUN, SHORTER = str(RECORDS / "minilm"), str(RECORDS / "minilm-dim16")
 
 READING: dict[tuple[str, ...], tuple[int, str]] = {
-    ("--help",): (0, "Commands"),
+    ("--help",): (0, "Measure"),
     ("show", RUN): (0, "80.39"),
     ("show", RUN, SHORTER, "--json"): (0, "|dim16|"),
     ("cite", RUN): (0, "@"),
@@ -35,7 +34,7 @@ READING: dict[tuple[str, ...], tuple[int, str]] = {
     ("ties", RUN): (0, "minilm"),
     ("report", RUN, SHORTER, "--out", "report"): (0, ""),
     ("report", RUN, "--model-card"): (0, "value: 0.803"),
-    ("export", REAL, "--out", "exported"): (0, "STS12"),
+    ("show", REAL, "--format", "mteb", "--out", "exported"): (0, "STS12"),
     ("check", REAL): (2, "5 of 5 scores"),
     ("import", "items.csv", "--out", "imported"): (0, "75"),
     ("published", "row", "esimcse-bert-base"): (0, "78.27"),
@@ -54,7 +53,7 @@ ENCODING = (
     ("run", "--model", "minilm", "--tasks", "sample"),
     ("run", "--encoder-module", "lengths:encode", "--tasks", "sample-transfer"),
     ("diagnose", "--model", "minilm", "--tasks", "sample", "--claim", "sample=80"),
-    ("geometry", "--model", "minilm"),
+    ("explain", "geometry", "--model", "minilm"),
     ("train", "demo", "--out", "trained"),
     ("fit", "whitening", "--model", "minilm", "--sentences", "sample", "--out", "fitted"),
     ("sweep", "experiment.yaml", "--out", "swept"),

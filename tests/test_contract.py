@@ -18,7 +18,7 @@ import pytest
 import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.cli.app import EXIT_INTERRUPTED, EXIT_MISTAKE, EXIT_READER_LEFT, main
-from stsbench.records.items import ITEMS
+from stsbench.records.kinds import ITEMS
 from stsbench.records.signature import PROTOCOL_FIELDS, Signature
 from stsbench.testing import assert_matches_published
 

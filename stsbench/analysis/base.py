@@ -16,12 +16,22 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast, get_type_h
 import numpy as np
 import pandas as pd
 
-from stsbench.analysis.inputs import PairVectors, ScoredVectors, analysable
-from stsbench.analysis.parameters import DATA_DIRS, INTERVALS, OWN_DATA, SPLIT, TASK, TASKS, TEXT, Parameter
+from stsbench.analysis.inputs import (
+    DATA_DIRS,
+    INTERVALS,
+    OWN_DATA,
+    SPLIT,
+    TASK,
+    TASKS,
+    TEXT,
+    PairVectors,
+    Parameter,
+    ScoredVectors,
+    analysable,
+)
 from stsbench.base.progress import Progress, silent
 from stsbench.data.sentences import sentences_in
-from stsbench.data.shared import FOLDED, SENTENCES
-from stsbench.data.tables import StsData
+from stsbench.data.tables import FOLDED, SENTENCES, StsData
 from stsbench.published.catalogue import rows_of, systems
 from stsbench.published.catalogue import table as published_table
 from stsbench.records.kinds import ALL_TASKS, AVERAGE
@@ -32,9 +42,8 @@ from stsbench.render.figures import colours, legend_above, new_figure, style, sv
 from stsbench.render.page import ReportFigure, Section
 from stsbench.render.table import Result, interval
 from stsbench.scoring.settings import Intervals
-from stsbench.scoring.subjects import ScoredTask, Subject, Wanted, scored_tasks, vectors_of
+from stsbench.scoring.subjects import ScoredTask, Subject, Wanted, scored_tasks, specs_of, texts_of, vectors_of
 from stsbench.scoring.tasks import read_pairs_of
-from stsbench.scoring.texts import specs_of, texts_of
 from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.influence import Linear
 

@@ -10,7 +10,6 @@ import typer
 
 from stsbench.analysis import analysis
 from stsbench.base.errors import UserError
-from stsbench.cli.groups import expand
 from stsbench.cli.options import (
     OUTPUT,
     DataDirs,
@@ -18,6 +17,7 @@ from stsbench.cli.options import (
     IntervalChoice,
     Output,
     OwnTexts,
+    expand,
     names,
     new_folder,
     numbers,
@@ -28,7 +28,7 @@ from stsbench.encoders.use import option_of as option_of_use
 
 if TYPE_CHECKING:
     from stsbench.analysis.base import Analysis
-    from stsbench.analysis.parameters import Parameter
+    from stsbench.analysis.inputs import Parameter
     from stsbench.scoring.subjects import Wanted
 
 

@@ -12,25 +12,33 @@ from numpy.typing import NDArray
 
 from stsbench.analysis.base import OfTexts, Row, in_columns, intervals_of
 from stsbench.analysis.estimates import Estimates, Floats
-from stsbench.analysis.parameters import CORPUS, SEED, parameter
+from stsbench.analysis.inputs import CORPUS, SEED, parameter
 from stsbench.base.errors import UserError
 from stsbench.base.words import listed
 from stsbench.cli.options import LARGEST
 from stsbench.data.corpus import load_corpus
-from stsbench.data.shared import FOLDED, SENTENCES, folded_ids
+from stsbench.data.tables import FOLDED, SENTENCES, folded_ids
 from stsbench.records.kinds import AVERAGE
 from stsbench.render.table import Table, Tables, interval
 from stsbench.scoring.settings import MARGIN, require_margin
 from stsbench.scoring.subjects import ScoredTask, Subject, vectors_of
-from stsbench.statistics import compression
-from stsbench.statistics.compression import BITS, Kind, Numbers, bytes_of
 from stsbench.statistics.correlations import correlate_task
 from stsbench.statistics.estimate import Estimate, verdict
+from stsbench.statistics.geometry import (
+    BITS,
+    Kind,
+    Numbers,
+    bytes_of,
+    principal_of,
+    ranges_of,
+    similarities_by_choice,
+    stored,
+)
 from stsbench.statistics.influence import Linear, task_terms
 from stsbench.statistics.intervals import lower_bound, upper_bound
+from stsbench.statistics.neighbours import in_threads
+from stsbench.statistics.ranks import ties_of
 from stsbench.statistics.seeds import generator
-from stsbench.statistics.threads import in_threads
-from stsbench.statistics.ties import ties_of
 
 Vectors = NDArray[np.floating[Any]]
 
@@ -275,7 +283,7 @@ def scores_of(model: PairedVectors, sizes: Sequence[int], draws: int, seed: int)
     `sizes` starts with all dimensions; `draws` is the number of draws of random ones.
     """
     # Alone, as busy cores slow down a decomposition in several threads.
-    (principal,) = in_threads(compression.principal_of, [model.calibration])
+    (principal,) = in_threads(principal_of, [model.calibration])
     width, rank = sizes[0], principal.directions.shape[1]
     orders = [generator(seed, "compress", str(draw)).permutation(width) for draw in range(draws)]
     choices = {(width, ALL): [np.arange(width)]}
@@ -299,11 +307,11 @@ def _scores(
         mask[chosen] = True
     ends = list(accumulate([len(task.pairs) for task in model.tasks]))[:-1]
     places = list(pairwise([0, *accumulate(map(len, choices.values()))]))
-    ranges, (left, right) = compression.ranges_of(model.calibration), model.rows
+    ranges, (left, right) = ranges_of(model.calibration), model.rows
 
     def in_format(numbers: Numbers) -> dict[Cell, Scores]:
-        codes = compression.stored(model.vectors, numbers, ranges)
-        values = compression.similarities_by_choice(codes, left, right, masks, kind_of(numbers))
+        codes = stored(model.vectors, numbers, ranges)
+        values = similarities_by_choice(codes, left, right, masks, kind_of(numbers))
         by_task = np.split(values, ends, axis=1)
         return {
             Cell(size, kept, numbers): _scored(model.tasks, [of_task[start:end] for of_task in by_task])

@@ -8,16 +8,14 @@ from numpy.typing import NDArray
 
 from stsbench.analysis.base import OfVectors, Row, by_task, intervals_of, mean, scaled, with_intervals
 from stsbench.analysis.estimates import Estimates, Floats, spearman_of_task
-from stsbench.analysis.inputs import ScoredVectors
-from stsbench.analysis.parameters import COUNT, parameter
+from stsbench.analysis.inputs import COUNT, ScoredVectors, parameter
 from stsbench.base.errors import UserError
 from stsbench.records.kinds import AVERAGE
 from stsbench.render.table import Table, Tables
 from stsbench.statistics.correlations import average_ranks
 from stsbench.statistics.geometry import mean_cosine_by_dimension
 from stsbench.statistics.influence import Linear
-from stsbench.statistics.neighbours import directions
-from stsbench.statistics.similarity import pair_similarities
+from stsbench.statistics.neighbours import directions, pair_similarities
 
 TOP = (1, 3, 10)
 """Numbers of largest dimensions by default."""

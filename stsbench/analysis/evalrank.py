@@ -12,14 +12,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.analysis.base import OfSentences, Row
-from stsbench.analysis.inputs import PairVectors
-from stsbench.analysis.parameters import parameter
+from stsbench.analysis.inputs import PairVectors, parameter
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.render.table import Table, Tables, place
 from stsbench.statistics.correlations import spearman
-from stsbench.statistics.neighbours import QUERIES_AT_ONCE, directions
-from stsbench.statistics.similarity import pair_similarities
+from stsbench.statistics.neighbours import QUERIES_AT_ONCE, directions, pair_similarities
 
 MOST = 15
 """The largest rank up to which hits are counted, as in the authors' code."""

@@ -5,8 +5,7 @@ from math import inf, isnan, nan
 from typing import TYPE_CHECKING
 
 from stsbench.analysis.base import OfSentences, Row
-from stsbench.analysis.inputs import PairVectors
-from stsbench.analysis.parameters import parameter
+from stsbench.analysis.inputs import PairVectors, parameter
 from stsbench.cli.options import LARGEST
 from stsbench.records.kinds import STS
 from stsbench.records.record import RunRecord
@@ -14,7 +13,7 @@ from stsbench.render.figures import add_tooltips, colours, legend_above, new_fig
 from stsbench.render.table import Table, Tables, place
 from stsbench.scoring.subjects import Subject
 from stsbench.statistics.geometry import alignment, mean_cosine, uniformity
-from stsbench.statistics.similarity import zero_rows
+from stsbench.statistics.neighbours import zero_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,8 +7,7 @@ import pandas as pd
 
 from stsbench.analysis.base import OfVectors, Row, mean, scaled, with_intervals
 from stsbench.analysis.estimates import Estimates
-from stsbench.analysis.inputs import ScoredVectors
-from stsbench.analysis.parameters import COUNT, parameter
+from stsbench.analysis.inputs import COUNT, ScoredVectors, parameter
 from stsbench.base.errors import UserError
 from stsbench.records.kinds import AVERAGE
 from stsbench.render.table import Table, Tables

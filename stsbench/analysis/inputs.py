@@ -1,20 +1,95 @@
-"""The inputs of analyses: vectors of sentences, from the cache or from the model."""
+"""What an analysis is given: its parameters, and the pairs, sentences and vectors of a model."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
-from stsbench.data.shared import SENTENCES
+from stsbench.base.words import suggestion
+from stsbench.cli.options import DATA, LARGEST, LARGEST_SEED, DataDirs, OwnTexts
+from stsbench.data.tables import SENTENCES
 from stsbench.records.record import RunRecord
 from stsbench.scoring.subjects import ScoredTask, SentenceVectors, Subject, Wanted, named_subjects
 from stsbench.statistics.dependence import Sharing
-from stsbench.statistics.neighbours import directions
-from stsbench.statistics.similarity import zero_rows
+from stsbench.statistics.neighbours import directions, zero_rows
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of an analysis.
+
+    Attributes:
+        default: the default value.
+        help: what it is, for `--help` and the documentation of the verb.
+        flags: the names of its option; by default its own name.
+        kind: the type of a value on the command line, or of each in a list; by default that of the default value.
+        limits: the smallest and the largest number allowed, for each number of a list.
+        choices: the values allowed.
+        example: for a list that is typed with commas, an example of one; other lists repeat the option.
+        panel: the heading of its option in `--help`.
+    """
+
+    default: Any
+    help: str
+    flags: tuple[str, ...] = ()
+    kind: Any = None
+    limits: tuple[float, float] | None = None
+    choices: tuple[str, ...] = ()
+    example: str = ""
+    panel: str | None = None
+
+    def check(self, name: str, value: Any) -> None:
+        """Raises a UserError if a value is not allowed."""
+        option = max(self.flags, key=len, default=f"--{name.replace('_', '-')}")
+        several = isinstance(value, Iterable) and not isinstance(value, str)
+        for item in value if several else [] if value is None else [value]:
+            if self.choices and item not in self.choices:
+                raise UserError(f"{option} {item!r}: {suggestion(item, self.choices)}")
+            if self.limits and not self.limits[0] <= item <= self.limits[1]:
+                raise UserError(f"{option} {item}: expected {self.limits[0]:,.10g} to {self.limits[1]:,.10g}.")
+
+
+COUNT = (1, LARGEST)
+"""The limits of a count."""
+
+
+def parameter(default: Any, help: str, **about: Any) -> Any:
+    """Declares a parameter of an analysis; see `Parameter`."""
+    return Parameter(default, help, **about)
+
+
+def _folders(alias: Any) -> Any:
+    """Declares a repeatable path that commands of other rooms have, too."""
+    _, option = get_args(alias)
+    # In `Annotated`, the first argument of `typer.Option` is a flag.
+    return Parameter((), option.help, (option.default,), Path, panel=option.rich_help_panel)
+
+
+TASKS: Sequence[str] = parameter(
+    (),
+    "The tasks, with commas; by default all of a run, the seven STS tasks, or the sample.",
+    flags=("--tasks", "-t"),
+    kind=str,
+    example="STS12,STS-B",
+    panel=DATA,
+)
+TASK: str | None = parameter(
+    None, "The task; by default `STS-B`, or the sample if its data is not here.", kind=str, panel=DATA
+)
+SPLIT: str | None = parameter(None, "The split; by default all of the task.", kind=str, panel=DATA)
+TEXT_HELP = "The text: `senteval` (tokenised, lower-cased) or `raw`."
+TEXT: str = parameter("senteval", TEXT_HELP, panel=DATA)
+OWN_DATA: Sequence[str | Path] = _folders(OwnTexts)
+DATA_DIRS: Sequence[str | Path] = _folders(DataDirs)
+INTERVALS: Any = parameter(None, "How intervals are computed, an `Intervals`.")
+SEED: int = parameter(0, "The random seed.", limits=(0, LARGEST_SEED))
+CORPUS: str | Path = parameter("sample", "The corpus: a file with one sentence a line, or `sample`.")
+
 
 _SAME = 1e-9
 """Directions that differ by no more are equal."""
@@ -106,3 +181,49 @@ class ScoredVectors:
     def sharing(self, inside: NDArray[np.bool_]) -> Sharing:
         """Returns the dependence of some sentences: those of a chain depend on each other."""
         return Sharing.of(self.chains[inside])
+
+
+UNITS = ("words", "subwords", "characters")
+"""Words between spaces as released, sub-words of the model's tokeniser without special tokens, or characters."""
+
+LENGTH: str = parameter("words", "The unit of length: `words`, `subwords` or `characters`.", choices=UNITS)
+BINS: Sequence[int] = parameter(
+    (),
+    "The lower ends of the bins, from 0 and rising, with commas: `0,1,2,4,8`.",
+    kind=int,
+    example="0,1,2,4,8",
+    limits=(-LARGEST, LARGEST),
+)
+
+Bins = dict[str, tuple[int, float]]
+"""The first and the last length of each bin, by name."""
+
+
+def bins_from(edges: Sequence[int]) -> Bins:
+    """Returns bins with the given lower ends; the last bin has no upper end.
+
+    >>> list(bins_from((0, 1, 4)).items())
+    [('0', (0, 0)), ('1-3', (1, 3)), ('4+', (4, inf))]
+    """
+    if edges[0] != 0 or list(edges) != sorted(set(edges)):
+        raise UserError(f"--bins {','.join(map(str, edges))}: give rising numbers from 0, such as 0,1,2,4,8.")
+    bins: Bins = {}
+    for start, end in zip(edges, [*(edge - 1 for edge in edges[1:]), float("inf")], strict=True):
+        last = "+" if end == float("inf") else f"-{end:.0f}" if start < end else ""
+        bins[f"{start}{last}"] = start, end
+    return bins
+
+
+def sides(pairs: pd.DataFrame, unit: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Returns the lengths of the first and of the second sentence of each pair.
+
+    Raises:
+        UserError: if the lengths are unknown.
+    """
+    a, b = (np.asarray(pairs[f"{unit}_{side}"], dtype=float) for side in "ab")
+    if (a < 0).any() or (b < 0).any():
+        raise UserError(
+            f"the lengths in {unit} are unknown, as the model has no tokeniser: use --length words or --length "
+            "characters."
+        )
+    return a, b

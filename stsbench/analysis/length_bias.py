@@ -19,8 +19,7 @@ from stsbench.analysis.base import (
     total,
 )
 from stsbench.analysis.estimates import Estimates, Floats, spearman_of_task
-from stsbench.analysis.lengths import BINS, LENGTH, Bins, bins_from, sides
-from stsbench.analysis.parameters import INTERVALS, parameter
+from stsbench.analysis.inputs import BINS, INTERVALS, LENGTH, Bins, bins_from, parameter, sides
 from stsbench.base.errors import UserError
 from stsbench.cli.options import LARGEST
 from stsbench.records.kinds import ALL_TASKS, AVERAGE

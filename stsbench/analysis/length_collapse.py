@@ -9,14 +9,13 @@ from numpy.typing import NDArray
 
 from stsbench.analysis.base import OfVectors, Row, intervals_of, with_intervals
 from stsbench.analysis.estimates import Estimates
-from stsbench.analysis.inputs import ScoredVectors
-from stsbench.analysis.lengths import BINS, LENGTH, Bins, bins_from, sides
+from stsbench.analysis.inputs import BINS, LENGTH, Bins, ScoredVectors, bins_from, sides
 from stsbench.base.errors import UserError
 from stsbench.records.kinds import ALL_TASKS
 from stsbench.render.table import Table, Tables
 from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.influence import Linear
-from stsbench.statistics.similarity import zero_rows
+from stsbench.statistics.neighbours import zero_rows
 
 EDGES = {
     "words": (0, 6, 9, 12, 16, 21, 31),

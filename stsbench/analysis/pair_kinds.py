@@ -13,16 +13,15 @@ from numpy.typing import NDArray
 from stsbench.analysis.base import OfTexts, Row, similarity_notes, total, with_intervals
 from stsbench.analysis.estimates import Estimates, Floats
 from stsbench.base.errors import UserError
-from stsbench.data.shared import SENTENCES
+from stsbench.data.tables import SENTENCES
 from stsbench.data.views import split_and_view
 from stsbench.records.kinds import ALL_TASKS
 from stsbench.render.charts import forest
 from stsbench.render.table import Table, Tables
 from stsbench.scoring.kinds.sts import COUNT, VARIANCE
 from stsbench.scoring.statistic import sharing_of
-from stsbench.scoring.subjects import ScoredTask
+from stsbench.scoring.subjects import ScoredTask, texts_of
 from stsbench.scoring.tasks import TaskSpec
-from stsbench.scoring.texts import texts_of
 from stsbench.statistics.correlations import average_ranks
 from stsbench.statistics.influence import Linear
 from stsbench.statistics.intervals import two_sided_p

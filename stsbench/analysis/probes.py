@@ -10,7 +10,7 @@ import pandas as pd
 
 from stsbench.analysis.base import Analysis, Row, scaled, with_intervals
 from stsbench.analysis.estimates import Estimates, Floats
-from stsbench.analysis.parameters import INTERVALS, parameter
+from stsbench.analysis.inputs import INTERVALS, parameter
 from stsbench.base.errors import UserError
 from stsbench.data.triples import load_triples
 from stsbench.render.figures import shortened
@@ -20,7 +20,7 @@ from stsbench.scoring.subjects import Subject, vectors_of
 from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.influence import Linear, mean_terms
 from stsbench.statistics.intervals import Limits, share_difference_interval
-from stsbench.statistics.similarity import pair_similarities
+from stsbench.statistics.neighbours import pair_similarities
 
 PARAPHRASE, CHANGED, GAP, ORDER, TIED = MEASURES = "paraphrase", "changed", "gap", "order", "tied"
 

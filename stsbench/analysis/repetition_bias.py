@@ -12,7 +12,7 @@ from scipy.sparse import csc_array
 
 from stsbench.analysis.base import Analysis, Row, in_columns, intervals_of, mean, published_cells
 from stsbench.analysis.estimates import Estimates
-from stsbench.analysis.parameters import CORPUS, COUNT, SEED, parameter
+from stsbench.analysis.inputs import CORPUS, COUNT, SEED, parameter
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.data.corpus import load_corpus
@@ -23,8 +23,8 @@ from stsbench.statistics import LEVEL
 from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.influence import Linear, mean_terms
 from stsbench.statistics.intervals import reach_of_mean
+from stsbench.statistics.neighbours import pair_similarities
 from stsbench.statistics.seeds import generator
-from stsbench.statistics.similarity import pair_similarities
 
 Cosines = tuple[NDArray[np.float64], NDArray[np.float64]]
 """(n,) cosines of query and candidate, before and after the shared words are repeated."""

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.analysis.base import Analysis, Row
-from stsbench.analysis.parameters import COUNT, parameter
+from stsbench.analysis.inputs import COUNT, parameter
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sample
 from stsbench.data.corpus import numbered_corpus
@@ -19,8 +19,7 @@ from stsbench.render.figures import shortened
 from stsbench.render.table import Table, Tables
 from stsbench.scoring.subjects import RecordedModel, Subject, vectors_of
 from stsbench.statistics.geometry import unit_rows
-from stsbench.statistics.neighbours import Nearest, nearest
-from stsbench.statistics.similarity import zero_rows
+from stsbench.statistics.neighbours import Nearest, nearest, zero_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -21,7 +21,7 @@ from stsbench.statistics.geometry import (
     top_share,
     unit_rows,
 )
-from stsbench.statistics.similarity import zero_rows
+from stsbench.statistics.neighbours import zero_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

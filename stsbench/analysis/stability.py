@@ -10,7 +10,7 @@ import pandas as pd
 
 from stsbench.analysis.base import Analysis, Row, intervals_of
 from stsbench.analysis.estimates import Estimates, Floats
-from stsbench.analysis.parameters import DATA_DIRS, INTERVALS, SEED, TASK, TEXT_HELP, parameter
+from stsbench.analysis.inputs import DATA_DIRS, INTERVALS, SEED, TASK, TEXT_HELP, parameter
 from stsbench.base.errors import UserError
 from stsbench.cli.options import DATA
 from stsbench.data.sentences import sentences_in
@@ -21,8 +21,8 @@ from stsbench.scoring.tasks import read_pairs_of
 from stsbench.statistics.correlations import average_ranks, is_undefined, spearman
 from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.influence import Linear, spearman_terms
+from stsbench.statistics.neighbours import pair_similarities
 from stsbench.statistics.seeds import generator
-from stsbench.statistics.similarity import pair_similarities
 
 Change = Callable[[str], str]
 

@@ -10,7 +10,7 @@ from stsbench.base.words import listed
 from stsbench.records.kinds import AVERAGE
 from stsbench.render.table import Table, Tables
 from stsbench.scoring.subjects import ScoredTask
-from stsbench.statistics.ties import rounded, ties_of
+from stsbench.statistics.ranks import rounded, ties_of
 
 RECORDED = "as recorded"
 

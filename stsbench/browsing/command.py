@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from stsbench.cli.groups import expand
-from stsbench.cli.options import DataDirs, Interval, Level, OwnTexts, Quiet, new_file
+from stsbench.cli.options import DataDirs, Interval, Level, OwnTexts, Quiet, expand, new_file
 from stsbench.cli.output import print_notes, progress_bars
 
 _Page = Annotated[Path, typer.Option("--out", "-o", callback=new_file, help="The page to write.")]

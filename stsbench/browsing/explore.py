@@ -12,7 +12,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import require_writable
 from stsbench.base.progress import Progress, silent
 from stsbench.browsing.items import MODELS, TaskItems, Total, items_of, payload
-from stsbench.data.shared import SENTENCES
+from stsbench.data.tables import SENTENCES
 from stsbench.judging.aligned import AlignedScores, aligned_scores
 from stsbench.judging.runs import Run, named_runs
 from stsbench.records.kinds import KINDS
@@ -21,7 +21,7 @@ from stsbench.render.cells import labels_beside
 from stsbench.render.page import PageResult, render_page
 from stsbench.render.table import Table, Tables
 from stsbench.scoring.recompute import require_recomputed
-from stsbench.scoring.texts import specs_of, texts_of
+from stsbench.scoring.subjects import specs_of, texts_of
 
 
 @dataclass(frozen=True)

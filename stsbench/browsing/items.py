@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from stsbench.data.shared import SENTENCES
+from stsbench.data.tables import SENTENCES
 from stsbench.judging.aligned import AlignedScores
 from stsbench.records.kinds import KINDS
 from stsbench.statistics.correlations import average_ranks, members_of

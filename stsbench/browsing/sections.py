@@ -17,16 +17,14 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path, cache_dir, fingerprint, sha256_of
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
-from stsbench.data.shared import FOLDED, SENTENCES
+from stsbench.data.tables import FOLDED, SENTENCES
 from stsbench.judging.aligned import AlignedScores, aligned_scores
 from stsbench.judging.compare import every_two
 from stsbench.judging.published import Comparable, published_beside
 from stsbench.judging.rank import MOST, ranking_of
-from stsbench.records.items import ITEMS
-from stsbench.records.kinds import KINDS
+from stsbench.records.kinds import ITEMS, KINDS
 from stsbench.records.labels import task_labels
-from stsbench.records.parts import Score
-from stsbench.records.provenance import redact
+from stsbench.records.parts import Score, redact
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import PROTOCOL_FIELDS, Signature
 from stsbench.scoring.recompute import require_recomputed

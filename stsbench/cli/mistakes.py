@@ -5,8 +5,7 @@ from typing import Any
 
 import typer
 
-from stsbench.base.errors import UserError
-from stsbench.base.extras import sentence_on
+from stsbench.base.errors import UserError, sentence_on
 from stsbench.cli.options import option_name
 from stsbench.cli.output import drop_output, unprintable
 

@@ -24,7 +24,7 @@ from stsbench.data.catalogue import (
     text_variant,
 )
 from stsbench.data.layouts import PartRead, Row, read_part, rows_of
-from stsbench.data.locate import bundled_root, find_root
+from stsbench.data.reading import bundled_root, find_root
 from stsbench.data.rows import decode, number, read_bytes, split_lines
 from stsbench.data.tables import LabelledData, Pair, StsData, combined_sha256, pair_table
 
@@ -46,7 +46,7 @@ def load_sts(task: str, split: str = "test", text: str = "senteval", data_dirs: 
             catalogue's order.
         text: "senteval" (tokenised, lower-cased; the one scored in papers), "raw" (as first released), or another
             text of the task.
-        data_dirs: folders to search first (default: the places of `stsbench.data.locate`).
+        data_dirs: folders to search first (default: the places of `stsbench.data.reading`).
 
     Raises:
         UserError: if the task, split or text does not exist, its files are missing or broken, or a gold score is
@@ -108,7 +108,7 @@ def load_labelled(task: str, data_dirs: Sequence[Path] = (), *, text: str = "sen
 
     Args:
         task: the task's name, ignoring case.
-        data_dirs: folders to search first (default: the places of `stsbench.data.locate`).
+        data_dirs: folders to search first (default: the places of `stsbench.data.reading`).
         text: "senteval", or "sample" for the labelled sets of the bundled sample.
 
     Raises:

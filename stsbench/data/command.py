@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from stsbench.cli.groups import expand
-from stsbench.cli.options import DATA, DataDirs, Output, Quiet, SubsetColumn, names, new_folder
+from stsbench.cli.options import DATA, DataDirs, Output, Quiet, SubsetColumn, expand, names, new_folder
 from stsbench.cli.output import print_notes, print_result, progress_bars
 
 app = typer.Typer(help="List, download and verify the benchmark data.", no_args_is_help=True)
@@ -21,7 +20,7 @@ def list_(data_dirs: DataDirs = None, output: Output = Output()) -> None:
 
     Example: `stsbench data list --json`
     """
-    from stsbench.data.overview import list_data
+    from stsbench.data.describe import list_data
 
     print_result(list_data(data_dirs or ()), output)
 
@@ -72,7 +71,7 @@ def verify(
 
     Example: `STSBENCH_DATA=data/senteval stsbench data verify senteval`
     """
-    from stsbench.data.overview import verify as verify_data
+    from stsbench.data.describe import verify as verify_data
 
     result = verify_data(data_dirs or (), what=what or ())
     print_result(result, output)
@@ -120,7 +119,7 @@ def overlap(
     * `stsbench data overlap transfer --csv > overlap.csv`
     * `stsbench data overlap STS-B:test SICK-R:test --corpus nli.csv`
     """
-    from stsbench.data.overlap import overlap as overlap_of
+    from stsbench.data.sentences import overlap as overlap_of
 
     result = overlap_of(
         tasks or (), corpora=corpora or (), columns=names(columns) or None, data_dirs=data_dirs or ()

@@ -6,7 +6,7 @@ from pathlib import Path
 from stsbench.base.errors import UserError
 from stsbench.base.machine import require_memory
 from stsbench.data.catalogue import source
-from stsbench.data.locate import bundled_root
+from stsbench.data.reading import bundled_root
 from stsbench.data.rows import ending_of, open_rows, text_lines
 
 SAMPLE = "sample"

@@ -15,7 +15,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path, sha256_of, writing
 from stsbench.base.progress import Progress, silent
 from stsbench.data.catalogue import CatalogueFile, Source, data_sets, source, sources
-from stsbench.data.locate import Place, data_cache, root_in
+from stsbench.data.reading import Place, data_cache, root_in
 
 HUB = "https://huggingface.co"
 

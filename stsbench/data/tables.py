@@ -1,15 +1,150 @@
 """The tables of data sets as read, with the files they were read from."""
 
 import hashlib
-from collections.abc import Iterable
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+
+from stsbench.base.errors import UserError
+from stsbench.base.files import require_file, sha256_of
+from stsbench.base.machine import require_memory
+from stsbench.data.reading import Column, Schema, as_number, as_sentence, read_table
+from stsbench.data.rows import PACKED
 
 if TYPE_CHECKING:
     from stsbench.data.catalogue import Label
+
+SENTENCES = ("sentence_a", "sentence_b")
+"""The columns with `sentence_ids`, which show the pairs of one task that share a sentence."""
+
+FOLDED = ("folded_a", "folded_b")
+"""The columns with `folded_ids`, which do so across tasks and tokenisations."""
+
+_NOT_LETTERS = re.compile(r"[\W_]+")
+
+
+def same_letters(text: str) -> str:
+    """Returns the letters and digits of a text, case-folded and NFC-normalised.
+
+    >>> same_letters("It's a dog.") == same_letters("it 's a dog .")
+    True
+    """
+    folded = unicodedata.normalize("NFC", text).casefold()
+    # Normalised again, because case folding decomposes some letters.
+    return _NOT_LETTERS.sub("", unicodedata.normalize("NFC", folded))
+
+
+def sentence_ids(texts: Iterable[str]) -> NDArray[np.uint64]:
+    """Returns the ids of n sentences as released, (n,): the first eight bytes of each SHA-256.
+
+    Ids are the same on every machine. Two of a hundred thousand sentences collide with probability 3e-10.
+
+    >>> sentence_ids(["a dog .", "a cat .", "a dog ."]).tolist()
+    [8607547623772946423, 15204855711231983037, 8607547623772946423]
+    """
+    digests = b"".join([hashlib.sha256(text.encode(errors="surrogatepass")).digest()[:8] for text in texts])
+    return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
+
+
+def folded_ids(texts: Iterable[str]) -> NDArray[np.uint64]:
+    """Returns the ids of n sentences by letters and digits, (n,).
+
+    A sentence without any (punctuation only) is only equal to itself.
+
+    >>> first, second, punctuation = folded_ids(["It's a dog.", "it 's a dog .", "..."]).tolist()
+    >>> first == second, first == punctuation
+    (True, False)
+    """
+    return sentence_ids(same_letters(text) or text for text in texts)
+
+
+RELEASED, LETTERS = "as released", "letters and digits"
+
+IDS = {RELEASED: sentence_ids, LETTERS: folded_ids}
+"""The ids for each way in which sentences can be the same."""
+
+
+def id_columns(first: Iterable[str], second: Iterable[str | None]) -> dict[str, NDArray[np.uint64]]:
+    """Returns the four id columns of an items table.
+
+    Args:
+        first: the first sentences of n items.
+        second: the second ones; None for an item with one sentence, whose second id is its first.
+    """
+    left = list(first)
+    right = [one if other is None else other for one, other in zip(left, second, strict=True)]
+    # Many sentences are in several pairs: each is hashed once.
+    rows, distinct = pd.factorize(np.array([*left, *right], dtype=object))
+    columns = dict[str, NDArray[np.uint64]]()
+    for names, ids_of in ((SENTENCES, sentence_ids), (FOLDED, folded_ids)):
+        ids = ids_of(distinct)[rows]
+        columns |= {names[0]: ids[: len(left)], names[1]: ids[len(left) :]}
+    return columns
+
+
+def unordered_pairs(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> list[tuple[int, int]]:
+    """Returns the two ids of each pair, the lower one first.
+
+    >>> ids = sentence_ids(["a dog .", "a cat ."])
+    >>> unordered_pairs(ids, ids[::-1])[0] == unordered_pairs(ids, ids[::-1])[1]
+    True
+    """
+    low, high = np.minimum(first, second).tolist(), np.maximum(first, second).tolist()
+    return list(zip(low, high, strict=True))
+
+
+def pair_numbers(first: Iterable[str], second: Iterable[str]) -> list[tuple[int, int]]:
+    """Returns the two folded ids of each pair of sentences, the lower one first.
+
+    >>> pair_numbers(["It's a dog."], ["A cat."]) == pair_numbers(["a cat"], ["it 's a dog ."])
+    True
+    """
+    return unordered_pairs(folded_ids(first), folded_ids(second))
+
+
+class Met(NamedTuple):
+    """How many distinct sentences of a set are in a corpus.
+
+    Attributes:
+        letters: by letters and digits.
+        distinct: the number of distinct sentences, by letters and digits.
+        released: as released, except for whitespace at the ends.
+    """
+
+    letters: int
+    distinct: int
+    released: int
+
+
+def sentences_met(texts: Iterable[str], sets: Mapping[str, Iterable[str]]) -> dict[str, Met]:
+    """Counts the sentences of some sets in a corpus.
+
+    Args:
+        texts: the sentences of the corpus.
+        sets: the sentences of each set; those without letters and digits are ignored.
+
+    >>> sentences_met(["It 's a dog .", "rain"], {"test": ["It's a dog.", "A cat."]})
+    {'test': Met(letters=1, distinct=2, released=0)}
+    """
+    released = {name: {text.strip() for text in members} for name, members in sets.items()}
+    letters = {name: set(filter(None, map(same_letters, members))) for name, members in released.items()}
+    wanted_released, wanted_letters = (set[str]().union(*keys.values()) for keys in (released, letters))
+    as_released, by_letters = set[str](), set[str]()
+    for text in texts:
+        as_released |= {text.strip()} & wanted_released
+        by_letters |= {same_letters(text)} & wanted_letters
+    return {
+        name: Met(len(members & by_letters), len(members), len(released[name] & as_released))
+        for name, members in letters.items()
+    }
+
 
 Status = Literal["verified", "unverified", "modified", "user"]
 """`verified`: every file is the catalogued one. `unverified`: the counts are the catalogue's, but not all hashes
@@ -112,3 +247,92 @@ def combined_sha256(files: Iterable[FileRead]) -> str:
     """
     listing = "".join(f"{file.sha256}  {file.name}\n" for file in files)
     return hashlib.sha256(listing.encode()).hexdigest()
+
+
+PAIRS = (
+    Column("sentence1", as_sentence, ("sentence1", "s1", "text1", "sentence_a")),
+    Column("sentence2", as_sentence, ("sentence2", "s2", "text2", "sentence_b")),
+    Column("score", as_number, ("score", "gold", "label", "similarity")),
+)
+
+_SUBSET = "subset"
+_ABSENT = "check the path given to --data"
+
+
+def load_pairs(path: str | Path, subset_column: str = _SUBSET) -> StsData:
+    """Reads your own pairs from a .tsv, .csv, .jsonl or .parquet file, the first three also with .gz or .zst.
+
+    Columns are found by name, ignoring case: sentence1 (or s1, text1, sentence_a), sentence2 (s2, text2,
+    sentence_b), score (gold, label, similarity), and the subset column if there is one. A TSV or CSV file without
+    a header has exactly three columns: sentence1, sentence2, score. Whitespace around a sentence is dropped, blank
+    lines are skipped. Assumptions about the file, and the number of repeated pairs, are notes.
+
+    A `pair_id` is the pair's line in the file (Parquet: its row), the split is "all", the task is the file's name
+    without its suffix (and so is the subset without such a column), and the gold range is that of the scores. A
+    subset column with another name than `subset` is part of the file's name in `files`, and so of the data's hash
+    and the signature.
+
+    Args:
+        path: the file.
+        subset_column: the column with each pair's subset (default "subset", which may be absent).
+
+    Raises:
+        UserError: with file and line for all wrong rows (the first ten, and how many more), or if the file or a
+            subset has fewer than two pairs or a single score, so that no correlation is defined.
+    """
+    path = Path(path).expanduser()
+    require_file(path, absent=_ABSENT)
+    require_memory(path.stat().st_size, f"the pairs of {path}", "measure a part of them")
+    subset = Column(_SUBSET, as_sentence, (subset_column,), optional=subset_column == _SUBSET)
+    table = read_table(path, Schema("pair", (*PAIRS, subset), [column.name for column in PAIRS], _ABSENT))
+    task = Path(path.stem).stem if path.suffix.lower() in PACKED else path.stem
+    named = table.frame if _SUBSET in table.frame else table.frame.assign(subset=task)
+    columns = (named[name] for name in (_SUBSET, "line", "score", "sentence1", "sentence2"))
+    pairs = pair_table(
+        Pair(subset, "all", str(line), gold, first, second)
+        for subset, line, gold, first, second in zip(*columns, strict=True)
+    )
+    _require_varied_scores(pairs, path)
+    header = table.headers.get(_SUBSET, _SUBSET)
+    subsets = "" if header.casefold() == _SUBSET else f", subsets by {header}"
+    files = (FileRead(path.name + subsets, sha256_of(path), None),)
+    return StsData(
+        task=task,
+        split="all",
+        text="user",
+        pairs=pairs,
+        gold_range=(float(pairs["gold"].min()), float(pairs["gold"].max())),
+        status="user",
+        sha256=combined_sha256(files),
+        files=files,
+        problems=(),
+        notes=(*table.rows.notes, *_notes(pairs, path)),
+    )
+
+
+def _notes(pairs: pd.DataFrame, path: Path) -> Iterator[str]:
+    sides = [pairs["sentence1"], pairs["sentence2"]]
+    if ".tsv" in path.name.lower():
+        quoted = sum(len(text) > 1 and text[0] == text[-1] == '"' for side in sides for text in side)
+        if quoted:
+            yield f"{path.name}: {quoted:,} sentences are in quotes, which are read as text; in .csv they are not."
+    both = unordered_pairs(*map(sentence_ids, sides))
+    repeated = len(both) - len(set(both))
+    if repeated:
+        yield (
+            f"{path.name}: {repeated:,} of {len(both):,} rows repeat the sentences of an earlier row, in either "
+            "order; each counts as a pair."
+        )
+
+
+def _require_varied_scores(pairs: pd.DataFrame, path: Path) -> None:
+    parts = [
+        (f"{path}, subset {subset!r},", golds) for subset, golds in pairs.groupby("subset", sort=False)["gold"]
+    ]
+    for where, golds in [(str(path), pairs["gold"]), *parts]:
+        if len(golds) == 1:
+            raise UserError(f"{where} has a single pair: a correlation needs at least two; add pairs.")
+        if golds.min() == golds.max():
+            raise UserError(
+                f"{where} has the score {golds.iloc[0]:g} for every pair: a correlation needs scores that differ."
+            )

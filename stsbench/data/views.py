@@ -18,8 +18,7 @@ from stsbench.data.benchmarks import load_sts
 from stsbench.data.catalogue import SENTEVAL, data_sets, paper_tasks
 from stsbench.data.corpus import corpus_file
 from stsbench.data.sentences import read_corpus_set
-from stsbench.data.shared import folded_ids, pair_numbers
-from stsbench.data.tables import FileRead, StsData, combined_sha256
+from stsbench.data.tables import FileRead, StsData, combined_sha256, folded_ids, pair_numbers
 
 OVERLAP = "overlap"
 """The name of the view without the pairs of other tasks."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from stsbench.base.words import listed
 from stsbench.encoders.use import option_of
 from stsbench.scoring.settings import AGGREGATIONS
-from stsbench.statistics.similarity import SIMILARITIES
+from stsbench.statistics.neighbours import SIMILARITIES
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,18 @@ from typing import Annotated
 import typer
 
 from stsbench.base.errors import UserError
-from stsbench.cli.groups import expand
-from stsbench.cli.options import DATA, LARGEST, MODEL, OUTPUT, DataDirs, FigureChoice, NoCache, Output, new_folder
+from stsbench.cli.options import (
+    DATA,
+    LARGEST,
+    MODEL,
+    OUTPUT,
+    DataDirs,
+    FigureChoice,
+    NoCache,
+    Output,
+    expand,
+    new_folder,
+)
 from stsbench.cli.output import print_judgement, print_notes, progress_bars
 from stsbench.encoders.use import Loading, Use
 

@@ -14,10 +14,9 @@ from stsbench.base.progress import Progress
 from stsbench.base.words import listed
 from stsbench.data.benchmarks import load_sts
 from stsbench.data.catalogue import data_set
-from stsbench.data.locate import DataNotFoundError
-from stsbench.data.own_pairs import load_pairs
+from stsbench.data.reading import DataNotFoundError
 from stsbench.data.sentences import sentences_in
-from stsbench.data.tables import StsData
+from stsbench.data.tables import StsData, load_pairs
 from stsbench.diagnosis.axes import SECOND_TEST
 from stsbench.diagnosis.claim import Claim
 from stsbench.encoders.plan import Embeddings, EncodingCost, embed

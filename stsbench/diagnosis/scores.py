@@ -28,8 +28,8 @@ from stsbench.diagnosis.data import DiagnosisData, Encoded, TaskPairs
 from stsbench.diagnosis.grid import Grid, Point, Reading, Scores, Way, along, ways_to_read, with_poolings
 from stsbench.diagnosis.search import WEAK, Search
 from stsbench.diagnosis.variations import Case
+from stsbench.encoders.fitted import normalize
 from stsbench.encoders.plan import embed
-from stsbench.encoders.postprocess import normalize
 from stsbench.encoders.prompts import SidedEncoder
 from stsbench.encoders.protocol import Encoder, FloatMatrix, Identity
 from stsbench.encoders.template import RULES
@@ -37,8 +37,7 @@ from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.encoders.use import PRECISIONS
 from stsbench.scoring.settings import TEXTS, Protocol
 from stsbench.statistics.correlations import aggregate, correlate_rows
-from stsbench.statistics.similarity import SIMILARITIES, pair_similarities
-from stsbench.statistics.threads import in_threads
+from stsbench.statistics.neighbours import SIMILARITIES, in_threads, pair_similarities
 
 CROSSED = (SIMILARITY.name, NORMALIZE.name, METRIC.name, AGGREGATION.name)
 """The axes that are scored for every way of using the encoder."""

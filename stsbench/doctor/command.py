@@ -4,8 +4,7 @@ from typing import Annotated
 
 import typer
 
-from stsbench.cli.groups import expand
-from stsbench.cli.options import Output
+from stsbench.cli.options import Output, expand
 from stsbench.cli.output import print_notes, print_result
 
 

@@ -14,20 +14,19 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 from stsbench._version import __version__
-from stsbench.base.errors import UserError
-from stsbench.base.extras import MINILM, MODELS, PACKAGES, missing
+from stsbench.base.errors import MINILM, MODELS, PACKAGES, UserError, missing
 from stsbench.base.files import cache_dir, files_below, require_writable, writing
 from stsbench.base.words import listed
 from stsbench.data.catalogue import source
-from stsbench.data.locate import remedy
-from stsbench.data.overview import verify
+from stsbench.data.describe import verify
+from stsbench.data.reading import remedy
 from stsbench.encoders.backends import resolve_device
 from stsbench.encoders.cache import CacheFile, cache_files, embeddings_dir
 from stsbench.encoders.cache import clear_cache as clear_embeddings
 from stsbench.encoders.cache import remove as remove_file
 from stsbench.encoders.checkpoint import packaged_model
 from stsbench.encoders.use import shown
-from stsbench.records.provenance import threads
+from stsbench.records.parts import threads
 from stsbench.render.table import Result, Table, Tables
 from stsbench.scoring.tasks import STS_TASKS, TRANSFER_TASKS
 from stsbench.training.batches import bytes_of, clear_stores, stores

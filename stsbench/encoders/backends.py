@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stsbench.base.errors import UserError
-from stsbench.base.extras import MODELS, PACKAGES, missing, require
+from stsbench.base.errors import MODELS, PACKAGES, UserError, missing, require
 from stsbench.base.files import atomic_folder, cache_dir, fingerprint
 from stsbench.base.words import suggestion
 from stsbench.data.benchmarks import load_sample, sample_sentences

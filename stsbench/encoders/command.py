@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from stsbench.cli.groups import expand
 from stsbench.cli.options import (
     LARGEST,
     LARGEST_SEED,
@@ -13,6 +12,7 @@ from stsbench.cli.options import (
     NoCache,
     Output,
     data_option,
+    expand,
     model_option,
     new_file,
     new_folder,

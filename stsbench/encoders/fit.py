@@ -14,18 +14,26 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench._version import __version__
-from stsbench.base.errors import UserError
-from stsbench.base.extras import MODELS, require
+from stsbench.base.errors import MODELS, UserError, require
 from stsbench.base.files import Manifest, atomic_folder
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
 from stsbench.data.sentences import Sentences, read_sentences
-from stsbench.data.shared import folded_ids
+from stsbench.data.tables import folded_ids
 from stsbench.encoders.checkpoint import PACKAGED
-from stsbench.encoders.fitted import FIT, KIND, SENTENCES, TENSORS, FitAbout, FittedOn, Method, Tensors
+from stsbench.encoders.fitted import (
+    FIT,
+    KIND,
+    SENTENCES,
+    TENSORS,
+    FitAbout,
+    FittedOn,
+    Method,
+    Tensors,
+    whitening_of,
+)
 from stsbench.encoders.load import Model, load
 from stsbench.encoders.plan import embed
-from stsbench.encoders.postprocess import whitening_of
 from stsbench.encoders.protocol import Encoder, FloatMatrix
 from stsbench.encoders.use import option_of
 from stsbench.render.table import Result, Table, Tables

@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from stsbench.base.errors import UserError
-from stsbench.base.extras import MINILM as MINILM_EXTRA
-from stsbench.base.extras import MODELS, require
+from stsbench.base.errors import MINILM as MINILM_EXTRA
+from stsbench.base.errors import MODELS, UserError, require
 from stsbench.encoders.backends import require_combination, resolve_device
 from stsbench.encoders.checkpoint import ADAPTER_CONFIG, MINILM, PACKAGED, Checkpoint, find_checkpoint
 from stsbench.encoders.fitted import FittedEncoder, holds_fit, read_fit

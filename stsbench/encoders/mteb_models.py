@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from stsbench._version import __version__
-from stsbench.base.errors import UserError
-from stsbench.base.extras import require
+from stsbench.base.errors import UserError, require
 from stsbench.base.files import fingerprint
 from stsbench.data.catalogue import MTEB_TASKS
 from stsbench.encoders.backends import resolve_device

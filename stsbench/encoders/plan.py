@@ -18,8 +18,8 @@ from stsbench.base.errors import UserError
 from stsbench.base.machine import require_memory
 from stsbench.base.progress import Progress, silent
 from stsbench.encoders.cache import CachedText, EmbeddingCache, max_cache_bytes, touch_and_trim
-from stsbench.encoders.postprocess import normalize as to_unit_length
-from stsbench.encoders.postprocess import processed, whiten
+from stsbench.encoders.fitted import normalize as to_unit_length
+from stsbench.encoders.fitted import processed, whiten
 from stsbench.encoders.protocol import (
     DeviceOutOfMemory,
     Encoder,

@@ -8,8 +8,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from stsbench.base.errors import UserError
-from stsbench.base.extras import require
+from stsbench.base.errors import UserError, require
 from stsbench.encoders.checkpoint import AGAIN, Checkpoint, Module
 from stsbench.encoders.libraries import quiet_transformers, reporting_failures
 from stsbench.encoders.prompts import LIBRARY_CONFIG, SidedEncoder, own_prompt

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stsbench.base.errors import UserError
-from stsbench.base.extras import require
+from stsbench.base.errors import UserError, require
 from stsbench.encoders.checkpoint import ADAPTER_CONFIG, AGAIN, Checkpoint, find_checkpoint
 from stsbench.encoders.libraries import reason_of, reporting_failures
 

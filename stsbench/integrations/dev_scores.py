@@ -27,12 +27,12 @@ from stsbench.encoders.simple import CallableEncoder, EncodeFunction
 from stsbench.encoders.tokenizer import NO_LIMIT
 from stsbench.encoders.use import own_use
 from stsbench.judging.compare import compare
-from stsbench.records.card import metric_on_hub
+from stsbench.records.export import metric_on_hub
 from stsbench.records.kinds import KINDS
 from stsbench.records.labels import task_labels
 from stsbench.records.parts import AveragePart, Interval, Score
 from stsbench.records.record import RunRecord
-from stsbench.scoring.evaluate import evaluate
+from stsbench.scoring.measure import evaluate
 from stsbench.scoring.settings import Intervals, Protocol, Settings
 from stsbench.scoring.task import Task
 from stsbench.scoring.tasks import SAMPLE_USED, AnyTask, is_sample, or_sample, read_data

@@ -13,8 +13,7 @@ from stsbench.base.words import suggestion
 from stsbench.judging.aligned import common_values
 from stsbench.judging.runs import Run, records_of, require_seeds_of_one_recipe, runs_by_folder
 from stsbench.judging.verdicts import Judgement
-from stsbench.published.catalogue import row
-from stsbench.published.measured import logged_dev_scores, logged_systems, seeds, source
+from stsbench.published.catalogue import logged_dev_scores, logged_systems, row, seeds, source
 from stsbench.records.kinds import AVERAGE, AVERAGES
 from stsbench.render.table import Result, Table, Tables
 from stsbench.statistics.seeds import best_of_below, best_of_quantiles, expected_best

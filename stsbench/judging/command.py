@@ -9,7 +9,6 @@ import typer
 from typer.core import TyperCommand
 
 from stsbench.base.errors import UserError
-from stsbench.cli.groups import expand
 from stsbench.cli.options import (
     LARGEST,
     FigureChoice,
@@ -18,6 +17,7 @@ from stsbench.cli.options import (
     Output,
     Subsets,
     data_option,
+    expand,
     new_file,
     number_or_name,
 )

@@ -19,7 +19,7 @@ from stsbench.base.words import rounded_up
 from stsbench.judging.aligned import MANY, AlignedScores, aligned_scores
 from stsbench.judging.runs import Run, named_runs, require_distinct_models
 from stsbench.judging.verdicts import OfTwo, records
-from stsbench.published.measured import seeds
+from stsbench.published.catalogue import seeds
 from stsbench.records.kinds import AVERAGES
 from stsbench.render.table import Table, Tables
 from stsbench.statistics import DEPENDENCE, Dependence

@@ -11,8 +11,15 @@ from stsbench.encoders.protocol import WITH_POOLINGS
 from stsbench.encoders.use import DEFAULTS, SIGNED, shown
 from stsbench.judging.verdicts import CellCheck, Check, FieldDifference
 from stsbench.published import catalogue
-from stsbench.published.catalogue import PublishedRow, checkpoint_of_system, checkpoints, row, rows
-from stsbench.published.measured import seeded_systems, seeds
+from stsbench.published.catalogue import (
+    PublishedRow,
+    checkpoint_of_system,
+    checkpoints,
+    row,
+    rows,
+    seeded_systems,
+    seeds,
+)
 from stsbench.published.schema import KnownCheckpoint, PublishedCell, Setting
 from stsbench.records.labels import task_labels
 from stsbench.records.parts import Score, plain_mean
@@ -21,7 +28,7 @@ from stsbench.records.signature import UNKNOWN, Signature
 from stsbench.scoring.settings import AGGREGATIONS, TEXTS
 from stsbench.scoring.tasks import STS_TASKS, TRANSFER_TASKS
 from stsbench.statistics.correlations import CORRELATIONS
-from stsbench.statistics.similarity import SIMILARITIES
+from stsbench.statistics.neighbours import SIMILARITIES
 
 AVERAGES = {"Avg. STS": STS_TASKS, "Avg. transfer": TRANSFER_TASKS}
 

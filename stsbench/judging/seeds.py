@@ -25,8 +25,7 @@ from stsbench.render.charts import forest
 from stsbench.render.table import Table, Tables, interval
 from stsbench.statistics import DEPENDENCE, Dependence
 from stsbench.statistics.dependence import Variance
-from stsbench.statistics.estimate import Estimate
-from stsbench.statistics.means import compare_means
+from stsbench.statistics.estimate import Estimate, compare_means
 from stsbench.statistics.seeds import (
     RESAMPLES,
     SEED,

@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from stsbench.base.errors import UserError
-from stsbench.cli.groups import expand
-from stsbench.cli.options import FORMATS, OUTPUT, Output, new_folder, output_option
+from stsbench.cli.options import FORMATS, OUTPUT, Output, expand, new_folder, output_option
 from stsbench.cli.output import print_data, print_lines, print_notes, print_result
 
 

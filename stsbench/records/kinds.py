@@ -4,8 +4,10 @@ A new kind is an entry here and a file in `stsbench.scoring.kinds`. Code that re
 kind but looks up one of these properties.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+
+import pandas as pd
 
 TEXT, NUMBER, COUNT, ID, FLAG = "text", "float64", "whole numbers", "uint64", "true or false"
 """The types of the items table's columns."""
@@ -119,7 +121,7 @@ KINDS: Mapping[str, Kind] = {
         ),
         Kind(
             name=PAIR_CLASSIFICATION,
-            scored_by="pair_classification.PairClassification",
+            scored_by="sts.PairClassification",
             average="Avg. pair classification",
             words="pair classification",
             caption="Pair classification: average precision x 100",
@@ -147,3 +149,33 @@ KINDS: Mapping[str, Kind] = {
 
 AVERAGES = tuple(kind.average for kind in KINDS.values() if kind.average)
 """The names of the means over tasks; no task has one of them."""
+
+
+ITEMS = "items.parquet"
+
+KEY = ("kind", "task", "split", "text")
+"""The columns that identify the score a row belongs to; held-out rows of a trained task have another split."""
+
+COLUMNS = {
+    **dict.fromkeys((*KEY, "subset", "item_id"), TEXT),
+    **dict.fromkeys(("sentence_a", "sentence_b", "folded_a", "folded_b"), ID),
+}
+"""The columns that all rows have, with their types; a kind of task adds its own (`Kind.columns`)."""
+
+_MISSING = {"i": -1, "b": False}
+"""The values for missing whole numbers and truth values; missing floats are NaN."""
+
+
+def join_items(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return the rows of several tasks as one table, with the columns of all of them.
+
+    Missing values are NaN, -1 among whole numbers, False among truth values.
+
+    >>> rated, counted = pd.DataFrame({"raters": [1.5]}), pd.DataFrame({"words_a": [3]})
+    >>> join_items([rated, counted]).to_dict(orient="list")
+    {'raters': [1.5, nan], 'words_a': [-1, 3]}
+    """
+    kinds = {str(name): dtype.kind for table in tables for name, dtype in table.dtypes.items()}
+    defaults = {name: _MISSING[kind] for name, kind in kinds.items() if kind in _MISSING}
+    filled = [table.assign(**{name: defaults[name] for name in defaults if name not in table}) for table in tables]
+    return pd.concat(filled, ignore_index=True)[list(kinds)]

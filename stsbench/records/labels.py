@@ -10,8 +10,7 @@ from stsbench.data.catalogue import data_set, is_task
 from stsbench.encoders.poolers import AUTO
 from stsbench.encoders.use import names, shown
 from stsbench.records.kinds import ALL_TASKS, AVERAGES, BESIDE_TASKS
-from stsbench.records.parts import ModelPart, NoInterval, ProtocolPart, Score
-from stsbench.records.provenance import redact
+from stsbench.records.parts import ModelPart, NoInterval, ProtocolPart, Score, redact
 from stsbench.render.cells import unique_labels
 from stsbench.statistics import Dependence
 

@@ -13,7 +13,7 @@ from pydantic import Field, PrivateAttr
 
 from stsbench.base.errors import UserError
 from stsbench.data.rows import read_bytes
-from stsbench.records.items import ITEMS, KEY
+from stsbench.records.kinds import ITEMS, KEY
 from stsbench.records.parts import (
     IMPORTED,
     SCHEMA_VERSION,

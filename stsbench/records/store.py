@@ -24,7 +24,7 @@ from stsbench.base.files import (
 )
 from stsbench.base.parsing import first_error
 from stsbench.base.words import closest
-from stsbench.records.items import ITEMS
+from stsbench.records.kinds import ITEMS
 from stsbench.records.parts import SCHEMA_VERSION, ModelPart, ProtocolPart, Score, TableFile
 from stsbench.records.record import RECORD, RunRecord
 from stsbench.records.results import read_json

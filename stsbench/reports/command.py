@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 
 from stsbench.base.files import atomic_path, require_writable
-from stsbench.cli.groups import expand
-from stsbench.cli.options import DataDirs, Interval, Quiet
+from stsbench.cli.options import DataDirs, Interval, Quiet, expand
 from stsbench.cli.output import print_data, print_notes, progress_bars
 
 

@@ -16,15 +16,14 @@ from stsbench.judging.compare import compare
 from stsbench.judging.published import AUTO, TOLERANCE, check_published, known_checkpoint, rows_to_check
 from stsbench.judging.verdicts import Check
 from stsbench.published.catalogue import papers
-from stsbench.records import card
+from stsbench.records.export import model_card as hub_card
 from stsbench.records.imports import read_results
 from stsbench.records.labels import labels
 from stsbench.records.record import RunRecord
 from stsbench.render.figures import keep_colours, look
 from stsbench.render.page import Filled, Pointer, Report, Section
 from stsbench.reports.papers import filled_papers, paper_named, whole_paper
-from stsbench.reports.reproducibility import reproducibility
-from stsbench.reports.scores import Runs, intervals, people, scores, subsets
+from stsbench.reports.scores import Runs, intervals, people, reproducibility, scores, subsets
 from stsbench.reports.standing import standing
 from stsbench.reports.summary import SUMMARY, findings, summary
 from stsbench.reports.training import seed_distributions, training
@@ -140,7 +139,7 @@ def model_card(runs: Run | Sequence[Run]) -> str:
     """
     records = [read_results(run) for run in _listed(runs)]
     require_recomputed(*records)
-    return card.model_card(labels(records[:1])[0], records)
+    return hub_card(labels(records[:1])[0], records)
 
 
 def _listed(runs: Run | Sequence[Run]) -> list[Run]:

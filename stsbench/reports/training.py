@@ -11,7 +11,7 @@ import pandas as pd
 from stsbench.base.errors import UserError
 from stsbench.judging.published import known_checkpoint
 from stsbench.judging.seeds import compare_seeds
-from stsbench.published.measured import seeded_systems, seeds, source
+from stsbench.published.catalogue import seeded_systems, seeds, source
 from stsbench.records.kinds import STS
 from stsbench.records.record import RunRecord
 from stsbench.render.charts import curves

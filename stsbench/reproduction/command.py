@@ -6,12 +6,12 @@ from typing import Annotated
 import typer
 
 from stsbench.base.errors import UserError
-from stsbench.cli.groups import expand
 from stsbench.cli.options import (
     LARGEST_SEED,
     FigureChoice,
     JobOptions,
     Output,
+    expand,
     new_folder,
     numbers,
 )

@@ -11,7 +11,7 @@ import pandas as pd
 from stsbench.base.errors import UserError
 from stsbench.base.words import listed
 from stsbench.data.catalogue import source
-from stsbench.data.locate import places
+from stsbench.data.reading import places
 from stsbench.published.catalogue import exhibits, rows_of, tables
 from stsbench.render.table import Result, Table, Tables
 from stsbench.reproduction.answers import answers

@@ -9,7 +9,6 @@ import typer
 
 from stsbench.base.errors import InterruptError, UserError
 from stsbench.base.words import listed
-from stsbench.cli.groups import expand
 from stsbench.cli.options import (
     LARGEST,
     LARGEST_SEED,
@@ -20,6 +19,7 @@ from stsbench.cli.options import (
     SubsetColumn,
     Subsets,
     data_option,
+    expand,
     model_option,
     new_folder,
     run_option,
@@ -207,7 +207,7 @@ def run(
     * `stsbench run -m minilm --data pairs.tsv --out runs/own`
     * `stsbench run --encoder-module mymodel:encode --tasks MR,CR,TREC --json`
     """
-    from stsbench.records.provenance import command_line
+    from stsbench.records.parts import command_line
     from stsbench.records.scores import Scores
     from stsbench.records.show import print_scores
     from stsbench.reports.standing import answer
@@ -326,7 +326,7 @@ def import_(
     * `stsbench import predictions --gold qrels/test.tsv --out runs/retrieval`
     * `stsbench import cosines.npy --gold STS-B --out runs/cosines`
     """
-    from stsbench.records.provenance import command_line
+    from stsbench.records.parts import command_line
     from stsbench.records.scores import Scores
     from stsbench.records.show import print_scores
     from stsbench.scoring.import_results import import_results

@@ -13,8 +13,7 @@ from stsbench.base.files import require_file, sha256_of
 from stsbench.data.rows import PACKED, TABLES
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.use import Use
-from stsbench.records.imports import NotResultsError, import_scores
-from stsbench.records.predictions import are_predictions
+from stsbench.records.imports import NotResultsError, are_predictions, import_scores
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import UNKNOWN
 from stsbench.records.store import Measurement, require_free, save_run

@@ -1,7 +1,9 @@
 """Measures one model: encode each distinct sentence once, turn vectors into items, score and record them."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
@@ -9,22 +11,25 @@ from numpy.typing import NDArray
 
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
-from stsbench.encoders.postprocess import normalize, truncate, whiten
+from stsbench.base.progress import Progress, silent
+from stsbench.data.views import PairView
+from stsbench.encoders.fitted import normalize, truncate, whiten
+from stsbench.encoders.load import Model, load
 from stsbench.encoders.prompts import embed_each
 from stsbench.encoders.protocol import Encoder, Identity, notes_on, reader_of
 from stsbench.encoders.use import Use
-from stsbench.records.items import join_items
-from stsbench.records.parts import DataFile, DataPart, ModelPart, ProtocolPart, Score
-from stsbench.records.provenance import environment, now, redact
+from stsbench.records.kinds import join_items
+from stsbench.records.parts import DataFile, DataPart, ModelPart, ProtocolPart, Score, environment, now, redact
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import Signature
 from stsbench.records.store import HeldError, Measurement, require_free, save_beside, save_run
 from stsbench.scoring.kinds import in_order
 from stsbench.scoring.kinds.sts import rater_part
 from stsbench.scoring.recompute import averages, counts_in
-from stsbench.scoring.settings import Settings, Stages
+from stsbench.scoring.settings import Classification, Intervals, Protocol, Settings, Stages
 from stsbench.scoring.statistic import ItemsEstimate
 from stsbench.scoring.task import Items, Rows, Scoring, Task, Vectors
+from stsbench.scoring.tasks import SAMPLE_USED, WHOLE, AnyTask, is_sample, read_data
 
 
 class SavedBesideError(UserError):
@@ -280,3 +285,63 @@ def readings(encoder: Encoder, task: Task, sentences: Sequence[str]) -> list[tup
     readers = _readers(encoder, task)
     size = len(sentences) // len(readers)
     return [(reader, sentences[side * size :][:size]) for side, reader in enumerate(readers)]
+
+
+def evaluate(
+    encoder: Model,
+    tasks: str | AnyTask | Sequence[str | AnyTask] | None = None,
+    *,
+    protocol: Protocol | None = None,
+    classification: Classification | None = None,
+    intervals: Intervals | None = None,
+    data: str | Path | None = None,
+    data_dirs: Sequence[str | Path] = (),
+    view: PairView = WHOLE,
+    use_cache: bool = True,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    progress: Progress = silent,
+) -> RunRecord:
+    """Measure an encoder on STS and transfer tasks.
+
+    Args:
+        encoder: what `load` accepts: a name, a path, a callable `list[str] -> array`, or a loaded encoder.
+        tasks: `sts` or `transfer` (seven each), `all` (both), `supervised`, `sample`, `sample-transfer`, or names
+            with split and text: `STS12,STS-B:dev,STS16@raw,TREC,STS-B:supervised`. Default: `sts` if its data is
+            here, else `sample`, with a warning. Also data that was read already, as by `load_pairs`.
+        protocol: aggregation, metric, similarity and text; default: `simcse` (see `stsbench.protocol`).
+        classification: the classifier, folds and seed of the transfer tasks; default: `Classification()`.
+        intervals: how intervals are computed; default: `Intervals()`.
+        data: your own pairs instead of `tasks`: .tsv, .csv, .jsonl or .parquet.
+        data_dirs: folders to look for data in, before `STSBENCH_DATA` and the cache.
+        view: which pairs are left out, such as `PairView(corpora=[...])`; default: none.
+        use_cache: whether to read and write the embedding cache.
+        out: folder to save the record and its items in; None to keep them in memory.
+        overwrite: whether to replace another measurement in that folder.
+        progress: called with the stage and how much of it is done.
+
+    Returns:
+        The record; see its `.table()`, `.frame`, `.signature` and `.items`.
+
+    Raises:
+        UserError: for a mistake in the arguments, in one sentence.
+
+    >>> record = evaluate(lambda sentences: [[len(s), s.count("e")] for s in sentences], "sample")
+    >>> record.scores[0].items
+    252
+    """
+    stages = Stages(progress)
+    encoder = load(encoder)
+    settings = Settings(
+        protocol=protocol or Protocol(),
+        classification=classification or Classification(),
+        intervals=intervals or Intervals(),
+        use_cache=use_cache,
+        out=None if out is None else Path(out).expanduser(),
+        overwrite=overwrite,
+    )
+    sets = read_data(tasks, protocol=settings.protocol, data=data, data_dirs=data_dirs, view=view)
+    if tasks is None and data is None and is_sample(sets):
+        warnings.warn(SAMPLE_USED, stacklevel=2)
+    stages.done("data")
+    return measure_encoder(encoder, sets, settings, stages)

@@ -13,8 +13,7 @@ import pandas as pd
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
 from stsbench.base.words import listed
-from stsbench.records.items import ITEMS
-from stsbench.records.kinds import KINDS
+from stsbench.records.kinds import ITEMS, KINDS
 from stsbench.records.labels import task_labels
 from stsbench.records.parts import AveragePart, Interval, Score
 from stsbench.records.record import RECORD, MissingTableError, RunRecord

@@ -25,7 +25,7 @@ from stsbench.base.words import suggestion
 from stsbench.records.parts import ProtocolPart
 from stsbench.statistics import DEPENDENCE, LEVEL, Dependence
 from stsbench.statistics.correlations import CORRELATIONS, Aggregation, Metric
-from stsbench.statistics.similarity import SIMILARITIES
+from stsbench.statistics.neighbours import SIMILARITIES
 
 AGGREGATIONS: tuple[Aggregation, ...] = ("all", "mean", "wmean")
 AVERAGE_PRECISION = "ap"

@@ -15,15 +15,21 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from stsbench.data.shared import FOLDED, SENTENCES
+from stsbench.data.tables import FOLDED, SENTENCES
 from stsbench.records.parts import Interval, Number
 from stsbench.records.signature import Signature
 from stsbench.scoring.settings import Intervals
-from stsbench.statistics.correlations import CORRELATIONS, Aggregation, Metric, correlate_task
+from stsbench.statistics.correlations import (
+    CORRELATIONS,
+    Aggregation,
+    Metric,
+    average_precision,
+    best_threshold,
+    correlate_task,
+)
 from stsbench.statistics.dependence import Sharing, Variance, variance
 from stsbench.statistics.influence import mean_terms, ratio_terms, task_terms
 from stsbench.statistics.intervals import Limits, correlation_interval, plain_interval, share_interval
-from stsbench.statistics.precision import average_precision, best_threshold
 from stsbench.statistics.significance import mcnemar, steiger, williams
 
 Floats = NDArray[np.float64]

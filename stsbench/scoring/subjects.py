@@ -4,7 +4,7 @@ The vectors of a record come from the cache; its model is loaded only for missin
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
@@ -18,13 +18,15 @@ from numpy.typing import NDArray
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.data.catalogue import data_sets
-from stsbench.data.shared import SENTENCES, sentence_ids
+from stsbench.data.sentences import read_corpus_set
+from stsbench.data.tables import SENTENCES, sentence_ids
+from stsbench.data.views import split_and_view
 from stsbench.encoders.checkpoint import PACKAGED, packaged_model
+from stsbench.encoders.fitted import processed, whiten
 from stsbench.encoders.load import load, load_with
 from stsbench.encoders.mteb_models import KIND
 from stsbench.encoders.plan import embed
 from stsbench.encoders.poolers import AUTO
-from stsbench.encoders.postprocess import processed, whiten
 from stsbench.encoders.protocol import (
     WITH_POOLINGS,
     Encoder,
@@ -36,14 +38,15 @@ from stsbench.encoders.use import Use
 from stsbench.records.labels import model_labels, task_labels
 from stsbench.records.parts import ModelPart, Score
 from stsbench.records.record import RECORD, MissingTableError, RunRecord, without_pairs
+from stsbench.records.signature import Signature
 from stsbench.records.store import load_run
-from stsbench.scoring.evaluate import evaluate
 from stsbench.scoring.kinds import statistic_of
+from stsbench.scoring.measure import evaluate
 from stsbench.scoring.settings import Intervals
 from stsbench.scoring.statistic import Correlation
-from stsbench.scoring.tasks import canonical, tasks_here
+from stsbench.scoring.tasks import TaskSpec, canonical, read_task, tasks_here
 from stsbench.statistics.correlations import CORRELATIONS
-from stsbench.statistics.similarity import SIMILARITIES, pair_similarities
+from stsbench.statistics.neighbours import SIMILARITIES, pair_similarities
 
 Subject = RunRecord | Encoder
 Wanted = RunRecord | Encoder | str | Path | Callable[[list[str]], Any]
@@ -300,3 +303,65 @@ def _warn_unchecked(name: str) -> None:
     _log.warning(
         "%s has no hash, so it may have changed since the run: no recorded similarity could be compared.", name
     )
+
+
+def specs_of(records: Sequence[RunRecord]) -> list[TaskSpec]:
+    """Returns the distinct tasks of records, without the results of other tools."""
+    scores = (score for record in records for score in record.scores if Signature.parse(score.signature).data)
+    return list(
+        dict.fromkeys(TaskSpec(score.task, split_and_view(score.split)[0], score.text) for score in scores)
+    )
+
+
+def texts_of(
+    specs: Sequence[TaskSpec],
+    ids: Collection[int],
+    data: Sequence[str | Path] = (),
+    data_dirs: Sequence[str | Path] = (),
+    *,
+    remedy: str = "",
+) -> dict[int, str]:
+    """Returns sentences by id (`data.shared.sentence_ids`).
+
+    Args:
+        specs: the tasks whose data is searched.
+        ids: the ids of the sentences.
+        data: files with sentences that are not in the catalogue, such as your own pairs.
+        data_dirs: folders to look for the tasks' data in.
+        remedy: another remedy for the error message, an infinitive.
+
+    Raises:
+        UserError: if a sentence is not found.
+    """
+    ids, reason = set(ids), ""
+    texts: dict[int, str] = {}
+    for sentences in _sources(specs, data, [Path(folder) for folder in data_dirs]):
+        if isinstance(sentences, UserError):
+            reason = reason or f" ({str(sentences).rstrip('.')})"
+            continue
+        known = zip(sentence_ids(sentences).tolist(), sentences, strict=True)
+        texts |= {sentence_id: text for sentence_id, text in known if sentence_id in ids}
+        if len(texts) == len(ids):
+            return texts
+    if missing := len(ids) - len(texts):
+        advice = "name the folder of the data with --data-dir, or a file of your own with --data"
+        raise UserError(
+            f"{missing:,} of the runs' {len(ids):,} sentences are not here{reason}: {advice}"
+            f"{f', or {remedy}' if remedy else ''}."
+        )
+    return texts
+
+
+def _sources(
+    specs: Sequence[TaskSpec], data: Sequence[str | Path], folders: Sequence[Path]
+) -> "Iterator[Sequence[str] | UserError]":
+    """Yields the sentences of each file and task, or the error for a task without data."""
+    for path in data:
+        yield read_corpus_set(path).texts
+    for spec in specs:
+        if spec.text == "user":  # your own pairs are not in the catalogue
+            continue
+        try:
+            yield read_task(spec, folders).sentences()
+        except UserError as error:
+            yield error

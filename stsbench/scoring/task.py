@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from stsbench.data.shared import id_columns
-from stsbench.data.tables import FileRead, Status, StsData
+from stsbench.data.tables import FileRead, Status, StsData, id_columns
 from stsbench.records.parts import Number, Training
 from stsbench.records.signature import Signature
 from stsbench.scoring.settings import Intervals, Settings

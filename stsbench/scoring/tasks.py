@@ -9,9 +9,8 @@ from typing import NamedTuple
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_labelled, load_sts
 from stsbench.data.catalogue import data_set
-from stsbench.data.locate import DataNotFoundError
-from stsbench.data.own_pairs import load_pairs
-from stsbench.data.tables import LabelledData, StsData
+from stsbench.data.reading import DataNotFoundError
+from stsbench.data.tables import LabelledData, StsData, load_pairs
 from stsbench.data.views import PairView
 from stsbench.records.kinds import KINDS, SUPERVISED
 from stsbench.scoring.kinds import TASKS, as_task

@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from stsbench.cli.groups import expand
-from stsbench.cli.options import FigureChoice, JobOptions, Output, new_folder
+from stsbench.cli.options import FigureChoice, JobOptions, Output, expand, new_folder
 from stsbench.cli.output import print_notes, print_result, progress_bars
 
 

@@ -160,7 +160,7 @@ def _load(job: Job, checkpoint: Path | None, **processing: Any) -> Any:
 
 
 def _score(job: Job, checkpoint: Path | None, out: Path, *, keep: bool) -> None:
-    from stsbench.scoring.evaluate import evaluate
+    from stsbench.scoring.measure import evaluate
     from stsbench.scoring.settings import Classification, choose_protocol
 
     measure = job.measure

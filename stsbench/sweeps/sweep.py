@@ -11,8 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from stsbench.base.errors import UserError
-from stsbench.base.extras import MODELS, require
+from stsbench.base.errors import MODELS, UserError, require
 from stsbench.base.files import atomic_path
 from stsbench.base.machine import cores, ray_cluster
 from stsbench.base.progress import Progress, silent

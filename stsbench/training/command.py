@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from stsbench.cli.groups import expand
-from stsbench.cli.options import LARGEST_SEED, DataDirs, Output, names, new_folder
+from stsbench.cli.options import LARGEST_SEED, DataDirs, Output, expand, names, new_folder
 from stsbench.cli.output import (
     Bars,
     print_data,
@@ -76,7 +75,7 @@ def train(
     if print_:
         _print_recipe(recipe or "demo", overrides or ())
         return
-    from stsbench.records.provenance import command_line
+    from stsbench.records.parts import command_line
     from stsbench.training.train import train as train_encoder
 
     with progress_bars(quiet=output.quiet) as progress:

@@ -13,7 +13,7 @@ from stsbench.base.progress import Progress, silent
 from stsbench.data.corpus import SAMPLE, Row, corpus_file, read_rows
 from stsbench.data.rows import ending_of
 from stsbench.data.tables import StsData
-from stsbench.records.provenance import environment, threads
+from stsbench.records.parts import environment, threads
 from stsbench.scoring.settings import Protocol
 from stsbench.scoring.tasks import read_data
 from stsbench.training.batches import TokenStore, make_schedule, open_store, tokens_dir

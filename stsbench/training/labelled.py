@@ -18,7 +18,7 @@ from stsbench.base.words import listed
 from stsbench.data.benchmarks import read_splits
 from stsbench.data.rows import open_rows
 from stsbench.data.sentences import sentences_in
-from stsbench.data.shared import pair_numbers, sentences_met
+from stsbench.data.tables import pair_numbers, sentences_met
 from stsbench.scoring.tasks import STS_TASKS
 from stsbench.statistics.seeds import generator
 from stsbench.training.recipe import Recipe

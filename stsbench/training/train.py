@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from stsbench._version import __version__
-from stsbench.base.errors import InterruptError, UserError, by_interrupt
-from stsbench.base.extras import MODELS, require
+from stsbench.base.errors import MODELS, InterruptError, UserError, by_interrupt, require
 from stsbench.base.files import atomic_path
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
@@ -23,11 +22,9 @@ from stsbench.encoders.backends import resolve_device
 from stsbench.encoders.checkpoint import MINILM, PACKAGED
 from stsbench.encoders.load import load
 from stsbench.encoders.transformer import TransformerEncoder
-from stsbench.published.catalogue import identified_checkpoint
-from stsbench.published.measured import logged_dev_scores, logged_systems
-from stsbench.records.card import model_card
-from stsbench.records.parts import HeadScore
-from stsbench.records.provenance import redact
+from stsbench.published.catalogue import identified_checkpoint, logged_dev_scores, logged_systems
+from stsbench.records.export import model_card
+from stsbench.records.parts import HeadScore, redact
 from stsbench.records.record import RunRecord
 from stsbench.records.store import load_run, save_run
 from stsbench.render.charts import curves, line

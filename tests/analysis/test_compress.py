@@ -15,7 +15,7 @@ import stsbench as sb
 from stsbench.analysis.compress import verdict_on
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sample, sample_sentences
-from stsbench.data.shared import same_letters
+from stsbench.data.tables import same_letters
 from stsbench.encoders.plan import embed
 from stsbench.statistics.dependence import Variance
 from stsbench.statistics.estimate import Estimate

@@ -19,12 +19,12 @@ from own_runs import OWN_SIMILARITY, analyse, options_of, write_pairs, write_wor
 import stsbench as sb
 from stsbench.analysis import ANALYSES, analysis
 from stsbench.analysis.base import Analysis
-from stsbench.analysis.parameters import parameter
+from stsbench.analysis.inputs import parameter
 from stsbench.analysis.ties import Ties
 from stsbench.base.progress import silent
 from stsbench.cli.app import main
 from stsbench.data.benchmarks import load_sample
-from stsbench.data.own_pairs import load_pairs
+from stsbench.data.tables import load_pairs
 from stsbench.reports.report import analyses as report_section
 
 ROOT = Path(__file__).resolve().parents[2]

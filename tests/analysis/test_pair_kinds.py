@@ -25,7 +25,7 @@ from stsbench.analysis.pair_kinds import (
     kinds_by_words,
     shift,
 )
-from stsbench.data.shared import sentence_ids
+from stsbench.data.tables import sentence_ids
 
 
 def ranked(size: int, seed: int = 0, *, up: float = 0.0, noise: float = 0.0, name: str = "made") -> RankedPairs:

@@ -14,7 +14,7 @@ import stsbench as sb
 from stsbench.analysis import ANALYSES, analysis
 from stsbench.scoring.statistic import Correlation
 from stsbench.scoring.subjects import scored_tasks
-from stsbench.statistics.similarity import SIMILARITIES
+from stsbench.statistics.neighbours import SIMILARITIES
 
 Encode = Callable[[list[str]], NDArray[np.float64]]
 

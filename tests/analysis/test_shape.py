@@ -14,8 +14,7 @@ from scipy.stats import skew, spearmanr
 import stsbench as sb
 from stsbench.analysis.length_collapse import unrelated_cosine
 from stsbench.data.benchmarks import load_sample, load_sts
-from stsbench.data.shared import same_letters
-from stsbench.data.tables import StsData
+from stsbench.data.tables import StsData, same_letters
 
 Encode = Callable[[list[str]], Any]
 NO_INTERVALS = sb.Intervals(None)

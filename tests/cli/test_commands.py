@@ -16,7 +16,7 @@ import stsbench as sb
 from stsbench.analysis import ANALYSES, analysis
 from stsbench.analysis.command import parsed
 from stsbench.cli.app import COMMANDS, MANY, app, commands
-from stsbench.data import describe, fetch, overlap, overview
+from stsbench.data import describe, fetch, sentences
 from stsbench.encoders.use import Loading, Use
 from stsbench.published import lookup
 from stsbench.scoring.run import choose_models
@@ -74,10 +74,10 @@ VERBS: dict[str, tuple[list[Any], set[str], set[str]]] = {
     "doctor": ([], set(), set()),
     "cache info": ([], set(), set()),
     "cache clear": ([], set(), {"yes"}),
-    "data list": ([overview.list_data], set(), set()),
+    "data list": ([describe.list_data], set(), set()),
     "data get": ([fetch.get], set(), set()),
-    "data verify": ([overview.verify], set(), set()),
-    "data overlap": ([overlap.overlap], set(), set()),
+    "data verify": ([describe.verify], set(), set()),
+    "data overlap": ([sentences.overlap], set(), set()),
     "data describe": ([describe.describe], set(), set()),
     "published list": ([lookup.list_published], set(), set()),
     "published show": ([lookup.show_table], set(), set()),

@@ -11,7 +11,7 @@ from stsbench.data.catalogue import (
     source,
     sources,
 )
-from stsbench.data.overview import list_data, verify
+from stsbench.data.describe import list_data, verify
 from stsbench.scoring.tasks import GROUPS
 
 STS = ["STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R"]

@@ -70,7 +70,7 @@ GRAPHS = {
 @pytest.mark.parametrize("task", GRAPHS)
 def test_the_graphs_of_the_sts_tasks_are_known(task: str, senteval: Path) -> None:
     from stsbench.data.benchmarks import load_sts
-    from stsbench.data.shared import sentence_ids
+    from stsbench.data.tables import sentence_ids
     from stsbench.statistics.dependence import Sharing
 
     pairs = load_sts(task, data_dirs=[senteval]).pairs

@@ -11,7 +11,7 @@ import pytest
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sts
 from stsbench.data.catalogue import data_set, data_sets, paper_tasks, source
-from stsbench.data.overview import list_data, verify
+from stsbench.data.describe import list_data, verify
 
 PAIRS = [("The kettle sings.", "The kettle whistles.", 1.0), ("An owl naps.", "A bus leaves.", 0.0)]
 

@@ -6,11 +6,11 @@ import shutil
 import pytest
 
 from stsbench.base.errors import UserError
-from stsbench.data import locate
+from stsbench.data import reading
 from stsbench.data.catalogue import source
-from stsbench.data.locate import find_root, places
+from stsbench.data.reading import find_root, places
 
-CHECKOUT_DATA = locate.checkout_data
+CHECKOUT_DATA = reading.checkout_data
 """Before the tests' surroundings take it away."""
 
 FILE = "STS/STS12-en-test/STS.gs.MSRpar.txt"
@@ -58,8 +58,8 @@ def checkout(tmp_path, monkeypatch):
     (tmp_path / "clone" / "stsbench").mkdir(parents=True)
     (tmp_path / "clone" / "pyproject.toml").write_text('[project]\nname = "stsbench"\n')
     (tmp_path / "clone" / "data").mkdir()
-    monkeypatch.setattr(locate, "files", lambda _package: tmp_path / "clone" / "stsbench")
-    monkeypatch.setattr(locate, "checkout_data", CHECKOUT_DATA)
+    monkeypatch.setattr(reading, "files", lambda _package: tmp_path / "clone" / "stsbench")
+    monkeypatch.setattr(reading, "checkout_data", CHECKOUT_DATA)
     monkeypatch.delenv("STSBENCH_DATA")
     return tmp_path / "clone" / "data"
 

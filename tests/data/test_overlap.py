@@ -13,9 +13,8 @@ from typer.testing import CliRunner
 from stsbench.base.errors import UserError
 from stsbench.cli.app import app
 from stsbench.data.benchmarks import load_sample, load_sts, read_splits
-from stsbench.data.overlap import PAIRS, SENTENCES, overlap
-from stsbench.data.sentences import read_corpus_set
-from stsbench.data.shared import (
+from stsbench.data.sentences import PAIRS, SENTENCES, overlap, read_corpus_set
+from stsbench.data.tables import (
     FOLDED,
     LETTERS,
     RELEASED,
@@ -26,7 +25,7 @@ from stsbench.data.shared import (
     sentence_ids,
     sentences_met,
 )
-from stsbench.data.shared import (
+from stsbench.data.tables import (
     SENTENCES as COLUMNS,
 )
 

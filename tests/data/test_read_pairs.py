@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stsbench.base.errors import UserError
-from stsbench.data.own_pairs import load_pairs
+from stsbench.data.tables import load_pairs
 
 ROWS = [("An owl naps.", "An owl sleeps.", 4.5), ("A bus leaves.", "Tea is hot.", 0.0)]
 HEADER = ("sentence1", "sentence2", "score")

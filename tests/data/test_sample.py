@@ -10,7 +10,7 @@ import pytest
 from stsbench.data.benchmarks import load_labelled, load_sample
 from stsbench.data.catalogue import data_sets, source
 from stsbench.data.fetch import catalogued_files
-from stsbench.data.locate import bundled_root
+from stsbench.data.reading import bundled_root
 from stsbench.data.triples import COLUMNS, load_triples
 
 ROOT = bundled_root(source("sample"))

@@ -9,8 +9,7 @@ import pytest
 import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sts
-from stsbench.data.shared import pair_numbers
-from stsbench.data.tables import StsData, combined_sha256
+from stsbench.data.tables import StsData, combined_sha256, pair_numbers
 from stsbench.data.views import PairView
 from stsbench.records.signature import differing_fields
 

@@ -11,7 +11,7 @@ from stsbench.data.tables import StsData
 from stsbench.diagnosis.data import TaskPairs
 from stsbench.diagnosis.scores import Scorer
 from stsbench.statistics.correlations import correlate_task
-from stsbench.statistics.similarity import SIMILARITIES, pair_similarities
+from stsbench.statistics.neighbours import SIMILARITIES, pair_similarities
 
 SCORER = Scorer(SIMILARITIES, (False, True), ("pearson", "spearman"), ("wmean", "all", "mean"))
 

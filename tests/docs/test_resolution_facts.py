@@ -9,7 +9,7 @@ import pytest
 
 import stsbench as sb
 from stsbench.judging.aligned import aligned_scores
-from stsbench.published.measured import encoder_errors, error_correlations
+from stsbench.published.catalogue import encoder_errors, error_correlations
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 if not (DOCS / "resolution_facts.py").is_file():

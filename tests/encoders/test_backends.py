@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stsbench.base.errors import UserError
-from stsbench.base.extras import PACKAGES
+from stsbench.base.errors import PACKAGES, UserError
 from stsbench.data.benchmarks import load_sample, sample_sentences
 from stsbench.encoders import backends
 from stsbench.encoders.backends import CALIBRATION_SENTENCES, CompiledModel, calibration

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from stsbench.base.errors import UserError
+from stsbench.encoders.fitted import normalize
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
-from stsbench.encoders.postprocess import normalize
 
 TEXTS = ["a cat", "the dog ran", "a cat", ""]
 

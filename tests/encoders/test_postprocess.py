@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stsbench.base.errors import UserError
-from stsbench.encoders.postprocess import normalize, truncate, whiten
+from stsbench.encoders.fitted import normalize, truncate, whiten
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import stsbench as sb
-from stsbench.data.own_pairs import load_pairs
-from stsbench.data.tables import StsData
+from stsbench.data.tables import StsData, load_pairs
 from stsbench.encoders.simple import SavedVectors
 from stsbench.scoring.import_results import import_results, read_similarities
 

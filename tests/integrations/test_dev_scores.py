@@ -45,7 +45,7 @@ def _of_numpy() -> float:
 @pytest.fixture
 def own(tmp_path: Path) -> StsData:
     """Return 200 pairs none of whose sentences stands in another."""
-    from stsbench.data.own_pairs import load_pairs
+    from stsbench.data.tables import load_pairs
 
     rng = np.random.default_rng(4)
     lines = [f"left {n}\tright {n}\t{rng.uniform(0, 5):.2f}" for n in range(200)]

@@ -14,9 +14,9 @@ from stsbench.data.tables import StsData
 from stsbench.judging.aligned import AlignedScores, aligned_scores
 from stsbench.judging.verdicts import records
 from stsbench.scoring.import_results import import_results
-from stsbench.scoring.kinds.pair_classification import PairClassification
 from stsbench.scoring.kinds.relatedness import Relatedness
-from stsbench.statistics.precision import average_precision
+from stsbench.scoring.kinds.sts import PairClassification
+from stsbench.statistics.correlations import average_precision
 
 Measure = Callable[..., sb.RunRecord]
 Data = Callable[..., StsData]

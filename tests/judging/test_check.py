@@ -10,8 +10,7 @@ from stsbench.encoders.template import read_template
 from stsbench.encoders.use import Use
 from stsbench.judging.published import check_published, rows_to_check
 from stsbench.judging.verdicts import Check
-from stsbench.published.catalogue import checkpoints, row
-from stsbench.published.measured import seeds
+from stsbench.published.catalogue import checkpoints, row, seeds
 from stsbench.records.parts import DataPart, Number, Score, Training
 from stsbench.records.signature import Signature
 

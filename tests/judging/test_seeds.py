@@ -17,7 +17,7 @@ import stsbench as sb
 from stsbench.data.tables import StsData
 from stsbench.judging.seeds import SeedsComparison, compare_seeds
 from stsbench.judging.verdicts import records
-from stsbench.published.measured import seeds
+from stsbench.published.catalogue import seeds
 from stsbench.statistics.intervals import detectable
 from stsbench.statistics.seeds import expected_best
 from stsbench.statistics.significance import holm

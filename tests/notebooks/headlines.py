@@ -22,10 +22,9 @@ from scipy.stats import t as student
 import stsbench as sb
 from stsbench.data.benchmarks import load_sample
 from stsbench.encoders.plan import embed
+from stsbench.published.catalogue import encoder_errors, error_correlations, seeds, systems
 from stsbench.published.catalogue import row as published_row
 from stsbench.published.catalogue import rows as rows_by_name
-from stsbench.published.catalogue import systems
-from stsbench.published.measured import encoder_errors, error_correlations, seeds
 
 Rows = list[dict[str, str]]
 

@@ -8,16 +8,17 @@ import pytest
 from typer.testing import CliRunner
 
 from stsbench.cli.app import app
-from stsbench.published.catalogue import row, rows
-from stsbench.published.lookup import other_prints
-from stsbench.published.measured import (
+from stsbench.published.catalogue import (
     logged_dev_scores,
     logged_systems,
     logged_test_scores,
+    row,
+    rows,
     seeded_systems,
     seeds,
     source,
 )
+from stsbench.published.lookup import other_prints
 
 
 def output(*arguments: str) -> str:

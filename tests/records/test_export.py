@@ -16,7 +16,7 @@ import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.data.tables import StsData
 from stsbench.records.export import export_results
-from stsbench.records.items import ITEMS
+from stsbench.records.kinds import ITEMS
 from stsbench.scoring.import_results import import_results
 
 Toy = Callable[..., StsData]

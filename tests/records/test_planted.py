@@ -16,7 +16,7 @@ import pytest
 import stsbench as sb
 from stsbench.base.files import sha256_of
 from stsbench.data.tables import StsData
-from stsbench.records.items import ITEMS, KEY
+from stsbench.records.kinds import ITEMS, KEY
 from stsbench.records.record import RECORD
 from stsbench.scoring.kinds.relatedness import Relatedness
 from stsbench.scoring.recompute import require_recomputed

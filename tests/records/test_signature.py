@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.use import SIGNED, Use
-from stsbench.records.provenance import command_line, redact
+from stsbench.records.parts import command_line, redact
 from stsbench.records.signature import PROTOCOL_FIELDS, Signature, differing_fields, require_same_protocol
 
 PLAIN = Signature(

@@ -15,7 +15,7 @@ import pytest
 from changed_records import with_values
 
 from stsbench import RunRecord, UserError, load_run
-from stsbench.records.items import ITEMS
+from stsbench.records.kinds import ITEMS
 from stsbench.records.record import RECORD
 from stsbench.records.store import Measurement, held_by, require_free, save_run
 

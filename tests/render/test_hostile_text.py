@@ -21,8 +21,16 @@ from rich.console import Console
 import stsbench as sb
 from stsbench.data.tables import StsData
 from stsbench.records.export import export_results
-from stsbench.render.ci import Case, to_junit
-from stsbench.render.formats import print_table, to_csv, to_json, to_latex, to_markdown, to_terminal
+from stsbench.render.formats import (
+    Case,
+    print_table,
+    to_csv,
+    to_json,
+    to_junit,
+    to_latex,
+    to_markdown,
+    to_terminal,
+)
 from stsbench.render.table import Table
 
 HOSTILE = [

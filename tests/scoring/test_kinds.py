@@ -15,10 +15,9 @@ from sklearn.metrics import average_precision_score
 import stsbench as sb
 from stsbench.base.files import sha256_of
 from stsbench.data.tables import StsData
-from stsbench.records.items import ITEMS
-from stsbench.records.kinds import GIVEN, KINDS, PAIR_CLASSIFICATION, STS, SUPERVISED, TRANSFER
-from stsbench.scoring.kinds.pair_classification import PairClassification
+from stsbench.records.kinds import GIVEN, ITEMS, KINDS, PAIR_CLASSIFICATION, STS, SUPERVISED, TRANSFER
 from stsbench.scoring.kinds.relatedness import Relatedness
+from stsbench.scoring.kinds.sts import PairClassification
 from stsbench.scoring.recompute import differences, require_recomputed
 
 Encode = Callable[[list[str]], Any]

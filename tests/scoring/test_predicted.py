@@ -17,7 +17,7 @@ import stsbench as sb
 from stsbench.cli.app import app
 from stsbench.records.kinds import GIVEN, PAIR_CLASSIFICATION
 from stsbench.scoring.recompute import require_recomputed
-from stsbench.statistics.precision import average_precision
+from stsbench.statistics.correlations import average_precision
 
 Encode = Callable[[list[str]], Any]
 ENCODERS = {"letters": island.by_letters, "words": island.by_words, "alike": island.by_first_word}

@@ -12,8 +12,7 @@ from small_mteb_tasks import scored_by_mteb
 
 import stsbench as sb
 from stsbench.data.tables import StsData
-from stsbench.scoring.kinds.pair_classification import PairClassification
-from stsbench.scoring.kinds.sts import StsPairs
+from stsbench.scoring.kinds.sts import PairClassification, StsPairs
 
 Data = Callable[..., StsData]
 Encode = Callable[..., Any]

@@ -23,8 +23,7 @@ from stsbench.statistics.geometry import (
     uniformity,
     unit_rows,
 )
-from stsbench.statistics.neighbours import directions, hubness, nearest, nearest_others
-from stsbench.statistics.threads import in_threads
+from stsbench.statistics.neighbours import directions, hubness, in_threads, nearest, nearest_others
 
 
 def random_vectors(seed, rows=23, dimensions=5):

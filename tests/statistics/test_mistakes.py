@@ -9,16 +9,14 @@ import pytest
 from stsbench.statistics import (
     correlations,
     dependence,
+    estimate,
     geometry,
     intervals,
     logistic,
-    means,
     neighbours,
     ranks,
     seeds,
     significance,
-    similarity,
-    ties,
 )
 
 ROWS, VARIANCE = np.ones((4, 3)), dependence.Variance(0.01, 0.01, 10.0)
@@ -41,13 +39,13 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "ranks, one score": (lambda: ranks.rank_scores([1.0], *[np.eye(1)] * 3), "m >= 2"),
     "ranks, level": (lambda: ranks.rank_scores([1.0, 2.0], *[np.eye(2)] * 3, level=1.0), "level"),
     "mcnemar, lengths": (lambda: significance.mcnemar([True, False], [True]), "one length"),
-    "means, one value": (lambda: means.compare_means([1.0], [1.0, 2.0]), "at least two"),
+    "means, one value": (lambda: estimate.compare_means([1.0], [1.0, 2.0]), "at least two"),
     "seeds, one run": (
         lambda: seeds.mean_variance([seeds.Runs(np.array([1.0]), 0.0)], VARIANCE),
         "at least two runs",
     ),
-    "ties, lengths": (lambda: ties.ties_of([1, 2, 3], [1, 2]), "similarities of 3 pairs"),
-    "similarity, lengths": (lambda: similarity.pair_similarities(np.eye(3), [0, 1], [0]), "row numbers"),
+    "ties, lengths": (lambda: ranks.ties_of([1, 2, 3], [1, 2]), "similarities of 3 pairs"),
+    "similarity, lengths": (lambda: neighbours.pair_similarities(np.eye(3), [0, 1], [0]), "row numbers"),
     "neighbours, all": (lambda: neighbours.nearest_others(np.eye(5), 5), "there are 1 to 4"),
     "alignment, nothing": (lambda: geometry.alignment(ROWS[:0], ROWS[:0]), "pairs of vectors"),
     "alignment, lengths": (lambda: geometry.alignment(ROWS[:2], ROWS), "pairs of vectors"),

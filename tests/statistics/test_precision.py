@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score
 
-from stsbench.statistics.precision import average_precision, best_threshold
+from stsbench.statistics.correlations import average_precision, best_threshold
 
 
 def pairs(n=200, seed=0, *, ties=False):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stsbench.statistics.correlations import pearson, spearman
-from stsbench.statistics.means import compare_means
+from stsbench.statistics.estimate import compare_means
 from stsbench.statistics.significance import holm, mcnemar, steiger, williams
 
 correlations = st.floats(-0.95, 0.95)

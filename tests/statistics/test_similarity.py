@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from stsbench.statistics.compression import BITS, bytes_of, principal_of, ranges_of, similarities_by_choice, stored
-from stsbench.statistics.similarity import SIMILARITIES, pair_similarities, zero_rows
+from stsbench.statistics.geometry import BITS, bytes_of, principal_of, ranges_of, similarities_by_choice, stored
+from stsbench.statistics.neighbours import SIMILARITIES, pair_similarities, zero_rows
 
 matrices = st.sampled_from([np.float32, np.float64]).flatmap(
     lambda dtype: arrays(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from stsbench.statistics.ties import rounded, ties_of
+from stsbench.statistics.ranks import rounded, ties_of
 
 RANGE = ("score", "expected", "lowest", "highest")
 

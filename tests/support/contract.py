@@ -18,8 +18,7 @@ import typer
 import stsbench as sb
 from stsbench.cli.app import commands, imported
 from stsbench.judging.verdicts import EXIT_CODES
-from stsbench.records.items import COLUMNS
-from stsbench.records.kinds import KINDS
+from stsbench.records.kinds import COLUMNS, KINDS
 from stsbench.records.parts import SCHEMA_VERSION
 
 FILE = Path(__file__).resolve().parents[1] / "contract.json"

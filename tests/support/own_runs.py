@@ -8,9 +8,8 @@ import numpy as np
 from stsbench.analysis import analysis
 from stsbench.analysis.base import Analysis
 from stsbench.data.benchmarks import load_sample, sample_sentences
-from stsbench.data.own_pairs import load_pairs
 from stsbench.data.sentences import sentences_in
-from stsbench.data.tables import StsData
+from stsbench.data.tables import StsData, load_pairs
 
 VOCABULARY = ("owl", "bus", "kettle", "rain", "a", "the", "sings", "leaves", "naps", "slowly", "tonight", "again")
 

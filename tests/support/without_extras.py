@@ -14,7 +14,7 @@ from importlib.machinery import PathFinder
 from importlib.metadata import Distribution
 from typing import Any
 
-from stsbench.base.extras import PACKAGES
+from stsbench.base.errors import PACKAGES
 
 MODULES = frozenset(module for packages in PACKAGES.values() for module in packages)
 NAMES = frozenset(name.replace("_", "-") for packages in PACKAGES.values() for name in packages.values())

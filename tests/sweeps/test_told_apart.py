@@ -186,7 +186,7 @@ def test_every_loading_option_and_every_part_of_post_processing_may_be_an_axis(
     tiny: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Whether the packages of a back end are installed is asked before anything else.
-    monkeypatch.setattr("stsbench.base.extras.find_spec", lambda _: True)
+    monkeypatch.setattr("stsbench.base.errors.find_spec", lambda _: True)
     two: dict[str, list[Any]] = {
         "pooling": ["avg", "max"],
         "max_length": [16, 32],

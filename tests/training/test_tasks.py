@@ -218,7 +218,7 @@ def test_a_training_with_phases_that_was_killed_goes_on_to_the_same_bits_with_th
 
 def test_what_was_trained_on_test_pairs_says_so_everywhere(together, tmp_path, benchmark_folder):
     from stsbench.data.benchmarks import load_sts
-    from stsbench.reports.reproducibility import reproducibility
+    from stsbench.reports.scores import reproducibility
 
     test = load_sts("STS-B", "test", data_dirs=[benchmark_folder]).pairs
     with (tmp_path / "pairs.tsv").open("a", encoding="utf-8") as stream:

@@ -27,7 +27,7 @@ from stsbench.compat.senteval.tasks import (
 )
 from stsbench.compat.senteval.utils import dotdict
 from stsbench.data.benchmarks import load_labelled, load_sts
-from stsbench.data.locate import places
+from stsbench.data.reading import places
 from stsbench.data.tables import LabelledData, StsData
 
 RESULTS = ("both", "senteval", "simcse")

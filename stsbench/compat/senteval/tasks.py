@@ -11,12 +11,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import pearsonr, spearmanr
 
-from stsbench.base.errors import UserError
-from stsbench.base.extras import MODELS, require
+from stsbench.base.errors import MODELS, UserError, require
 from stsbench.compat.senteval.batches import ARRAY, SIDES, Prepared, Results, Script, Shape, encode_sides
 from stsbench.compat.senteval.utils import cosine, dotdict
 from stsbench.data.catalogue import Source
-from stsbench.data.locate import find_root
+from stsbench.data.reading import find_root
 from stsbench.data.rows import decode, read_bytes
 from stsbench.data.tables import LabelledData, StsData
 from stsbench.scoring.classifiers import Classifier, LogisticRegression, arrange

@@ -11,8 +11,7 @@ from stsbench.records.kinds import KINDS, Kind
 from stsbench.records.parts import Score
 from stsbench.records.signature import Signature
 from stsbench.scoring.kinds.classification import Classification
-from stsbench.scoring.kinds.pair_classification import PairClassification
-from stsbench.scoring.kinds.sts import StsPairs
+from stsbench.scoring.kinds.sts import PairClassification, StsPairs
 from stsbench.scoring.settings import AVERAGE_PRECISION, Intervals, Protocol
 from stsbench.scoring.statistic import Statistic
 from stsbench.scoring.task import Numbers, Rows, Scoring, Task

@@ -13,12 +13,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from stsbench.base.errors import UserError
-from stsbench.base.extras import MODELS, require
+from stsbench.base.errors import MODELS, UserError, require
 from stsbench.base.words import suggestion
 from stsbench.data.sentences import sentences_in
-from stsbench.data.shared import id_columns
-from stsbench.data.tables import LabelledData
+from stsbench.data.tables import LabelledData, id_columns
 from stsbench.records.kinds import TRANSFER
 from stsbench.records.parts import Number, Training
 from stsbench.records.signature import Signature

@@ -16,8 +16,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import fingerprint
 from stsbench.data.reading import Column, Schema, as_name, as_number, read_table
 from stsbench.data.rows import open_rows
-from stsbench.data.shared import FOLDED, SENTENCES, sentence_ids
-from stsbench.data.tables import FileRead, Status
+from stsbench.data.tables import FOLDED, SENTENCES, FileRead, Status, sentence_ids
 from stsbench.records.kinds import GIVEN
 from stsbench.records.signature import Signature
 from stsbench.scoring.settings import GIVEN_SIMILARITY, Protocol, Settings

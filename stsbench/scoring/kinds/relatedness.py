@@ -14,8 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from stsbench.base.errors import UserError
-from stsbench.base.extras import MODELS, require
+from stsbench.base.errors import MODELS, UserError, require
 from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import StsData
 from stsbench.records.kinds import SUPERVISED

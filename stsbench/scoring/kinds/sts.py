@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from stsbench.base.errors import UserError
 from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import StsData
-from stsbench.records.kinds import STS
+from stsbench.records.kinds import PAIR_CLASSIFICATION, STS
 from stsbench.records.parts import RaterPart
 from stsbench.records.signature import Signature
 from stsbench.scoring.settings import AGGREGATIONS, GIVEN_SIMILARITY, Intervals, Settings
-from stsbench.scoring.statistic import Correlation, ItemsEstimate, sharing_of
+from stsbench.scoring.statistic import AveragePrecision, Correlation, ItemsEstimate, ThresholdAccuracy, sharing_of
 from stsbench.scoring.task import Items, Meaning, Numbers, Rows, Scoring, Task, Vectors, item_columns
 from stsbench.statistics.correlations import Aggregation, Metric, ceiling, reliability
 from stsbench.statistics.dependence import Sharing
-from stsbench.statistics.similarity import SIMILARITIES, pair_similarities, zero_rows
+from stsbench.statistics.neighbours import SIMILARITIES, pair_similarities, zero_rows
 
 _METRICS: tuple[Metric, ...] = ("spearman", "pearson")
 """Metrics that every record contains, in addition to the protocol's."""
@@ -182,3 +182,37 @@ def rater_part(pairs: pd.DataFrame) -> RaterPart | None:
 
 def _variance(ratings: tuple[float, ...]) -> float:
     return float(np.var(ratings, ddof=1)) if len(ratings) > 1 else math.nan
+
+
+@dataclass(frozen=True)
+class PairClassification(ComparedPairs):
+    """Sentence pairs with the labels 1 (positive) and 0."""
+
+    kind: ClassVar[str] = PAIR_CLASSIFICATION
+
+    def demand_scorable(self) -> None:
+        labels = sorted(set(self.data.pairs["gold"].tolist()))
+        where = f"{self.data.task}, split {self.data.split}, text {self.data.text},"
+        for label in labels:
+            if label not in {0, 1}:
+                raise UserError(
+                    f"{where} has the score {label:g}, but average precision needs the labels 0 and 1: leave out "
+                    "--metric ap, or give labels."
+                )
+        if len(labels) < 2:
+            raise UserError(f"{where} has only one label: average precision needs both 0 and 1.")
+
+    def meaning(self, settings: Settings) -> Meaning:
+        return Meaning(self.data.split, "all", "ap", settings.protocol.similarity)
+
+    @staticmethod
+    def statistic(signature: Signature) -> AveragePrecision:
+        return AveragePrecision(signature.similarity)
+
+    @staticmethod
+    def numbers(rows: Rows, how: Scoring) -> Numbers:
+        """Returns average precision, and the accuracy at the best threshold."""
+        similarity = how.signature.similarity
+        precision = ItemsEstimate.of(AveragePrecision(similarity), rows.scored, how.intervals)
+        accuracy = ItemsEstimate.of(ThresholdAccuracy(similarity), rows.scored, how.intervals)
+        return Numbers((precision.number("ap"), accuracy.number("accuracy")), precision)

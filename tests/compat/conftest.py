@@ -40,6 +40,7 @@ def folder(tmp_path):
         write(sts / f"STS.input.{subset}.txt", [f"{sentence('owl')}\t{sentence('bus')}" for _ in range(30)])
         golds = [f"{rng.uniform(0, 5):.1f}" if row % 3 else "" for row in range(30)]
         write(sts / f"STS.gs.{subset}.txt", golds)
-    rows = [f"{split}\t{row % 2}\t{sentence(WORDS[row % 2])}" for split in ("tr", "va", "te") for row in range(40)]
+    sizes = {"tr": 40, "va": 40, "te": 30}
+    rows = [f"{split}\t{row % 2}\t{sentence(WORDS[row % 2])}" for split in sizes for row in range(sizes[split])]
     write(data / "probing/bigram_shift.txt", rows)
     return data

@@ -120,6 +120,17 @@ def test_the_net_and_its_options_are_honoured(folder):
     assert other.eval("TREC")["acc"] > 30
 
 
+def test_word_content_has_no_hidden_layer(folder):
+    labels = np.random.default_rng(0).integers(2, size=110)
+    lines = (folder / "probing/bigram_shift.txt").read_text().splitlines()
+    rows = [f"{line[:3]}{label}{line[4:]}\n" for line, label in zip(lines, labels, strict=True)]
+    for name in ("word_content", "bigram_shift"):
+        (folder / f"probing/{name}.txt").write_text("".join(rows))
+    options = {"optim": "adam", "batch_size": 16, "tenacity": 1, "epoch_size": 2}
+    hidden, plain = (evaluator(folder, usepytorch=True, classifier=options | {"nhid": size}) for size in (4, 0))
+    assert hidden.eval("WordContent") == plain.eval("BigramShift") != hidden.eval("BigramShift")
+
+
 def test_own_similarities_are_used(folder):
     plain, turned = (
         evaluator(folder, **options).eval("STS13")["OnWN"]["spearman"][0]
@@ -138,7 +149,7 @@ def test_a_zero_vector_has_the_similarity_zero(folder):
 
 def test_a_probing_task_is_evaluated_where_its_data_is(folder):
     result = evaluator(folder).eval("BigramShift")
-    assert (result["ndev"], result["ntest"]) == (40, 40)
+    assert (result["ndev"], result["ntest"]) == (40, 30)
     with pytest.raises(UserError, match=r"Tense was not found in .* which lack past_present\.txt"):
         evaluator(folder).eval("Tense")
 
@@ -177,6 +188,8 @@ def test_mistakes_are_named(folder, tmp_path, monkeypatch):
         evaluator(folder).eval("MR")
     with pytest.raises(UserError, match=r"shape \(119, 12\)|shape \(127, 12\) for 1"):
         evaluator(folder, lambda _params, batch: vectors(batch)[1:]).eval("CR")
+    with pytest.raises(UserError, match="too few for 100 folds"):
+        evaluator(folder, kfold=100).eval("CR")
     with pytest.raises(UserError, match="CR was not found"):
         evaluator(tmp_path / "nowhere").eval("CR")
     with pytest.raises(UserError, match="there is no split 'tset': did you mean test"):

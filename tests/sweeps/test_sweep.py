@@ -13,12 +13,14 @@ import pandas as pd
 import pytest
 import small_experiments
 from small_experiments import contents, run_here
+from typer.testing import CliRunner
 
 import stsbench as sb
 from stsbench.base.errors import UserError
+from stsbench.cli.app import app
 from stsbench.sweeps import run_job
 from stsbench.sweeps.experiment import Experiment, Ray, Slurm
-from stsbench.sweeps.folder import ExperimentFolder
+from stsbench.sweeps.folder import ExperimentFolder, of_training
 from stsbench.sweeps.jobs import Job, jobs_of
 from stsbench.sweeps.result import Sweep, axis_figure, read_sweep
 from stsbench.sweeps.sweep import RayCluster, SlurmArray, Work, executor_of
@@ -33,6 +35,11 @@ def test_the_table_of_every_job_opens_in_one_line(finished: Sweep) -> None:
     assert set(table["state"]) == {"done"}
     pd.testing.assert_frame_equal(table, finished.frame, check_dtype=False)
     assert table[["sample", "last: sample", "dev", "dev last", "geometry: alignment"]].notna().all(axis=None)
+
+
+def test_the_last_step_has_a_dev_score_only_if_it_was_scored() -> None:
+    scored = {"step": 2, "dev": 0.5, "best": 0.5, "best_step": 2}
+    assert of_training([scored, {"step": 3, "loss": 1.0}]) == {"dev": 50.0, "dev at": 2.0, "loss last": 1.0}
 
 
 def test_a_job_has_its_record_its_training_and_its_threads(finished: Sweep) -> None:
@@ -155,6 +162,8 @@ def test_a_failed_job_is_told_with_the_end_of_its_log_and_the_others_go_on(
     sb.sweep(asked, tmp_path / "x", notice=told.append)
     assert serial == []
     assert told == ["1 job failed before and will not run: --retry runs failed jobs."]
+    again = ["sweep", str(tmp_path / "x")]
+    assert [CliRunner().invoke(app, [*again, *more]).exit_code for more in ((), ("--status",))] == [1, 0]
     sb.sweep(asked, tmp_path / "x", retry=True)
     assert serial == [failed.job.unit]
     state = sb.sweep(tmp_path / "x", status=True)

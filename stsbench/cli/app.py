@@ -39,7 +39,6 @@ COMMANDS = {
     "Judge": {
         "check": ("judging.command:check", "Compare a run with published numbers, or with an earlier run."),
         "compare": ("judging.command:app", "Test whether the difference between two models is real."),
-        "best-of": ("judging.command:best_of", "Estimate the best score of n runs."),
         "rank": ("judging.command:rank", "Rank models, and show how much of the order is certain."),
         "plan": ("judging.command:plan", "Plan a comparison: detectable differences, pairs, seeds."),
         "diagnose": ("diagnosis.command:diagnose", "Find out why a score is off."),

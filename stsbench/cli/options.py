@@ -87,11 +87,7 @@ def names(text: str | None) -> list[str]:
 
 
 def number_or_name(text: str | None) -> float | str | None:
-    """Reads a number, or else leave the text as a name.
-
-    >>> number_or_name("76.25"), number_or_name("simcse")
-    (76.25, 'simcse')
-    """
+    """Reads a number, or else leaves the text as a name."""
     try:
         return None if text is None else float(text)
     except ValueError:

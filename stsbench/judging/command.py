@@ -1,4 +1,4 @@
-"""`stsbench compare`, `plan`, `best-of`, `rank` and `check`."""
+"""`stsbench compare`, `plan`, `rank` and `check`."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -16,12 +16,11 @@ from stsbench.cli.options import (
     Level,
     Output,
     Subsets,
-    data_option,
     expand,
     new_file,
     number_or_name,
 )
-from stsbench.cli.output import print_judgement, print_notes, progress_bars
+from stsbench.cli.output import print_judgement, print_lines, print_notes, progress_bars
 
 if TYPE_CHECKING:
     from stsbench.judging.verdicts import Check
@@ -59,11 +58,22 @@ def compare(
     ] = None,
     a: Annotated[
         list[str] | None,
-        _seeds_option("--a", metavar="RUN...", help="Runs of one method with different seeds."),
+        _seeds_option(
+            "--a",
+            metavar="RUN...",
+            help="Runs of one method with different seeds; alone also a published system with known seeds.",
+        ),
     ] = None,
     b: Annotated[
         list[str] | None, _seeds_option("--b", metavar="RUN...", help="Runs of the other method.")
     ] = None,
+    number: Annotated[
+        str | None,
+        _seeds_option(help="With --a alone, a score or published row: of how many runs is it the best?"),
+    ] = None,
+    task: Annotated[
+        str, _seeds_option(help="The task of that score; by default the average, or the only task.")
+    ] = "",
     interval: Interval = "dyadic",
     level: Level = 0.95,
     subsets: Subsets = False,
@@ -73,21 +83,32 @@ def compare(
     """Test whether the difference between two models is real.
 
     Two runs are compared pair by pair; pairs that share a sentence are treated as dependent. With `--a` and `--b`,
-    two methods are compared over several seeds.
+    two methods are compared over several seeds. `--a` alone describes one method: its spread, the expected best of
+    n runs, and of how many runs a reported number is the best.
 
     Examples:
     * `stsbench compare runs/mine-avg-sts runs/theirs-avg-sts`
     * `stsbench compare runs/a runs/b --subsets --figure difference.pdf`
     * `stsbench compare --a runs/simcse-seed* --b runs/esimcse-seed*`
+    * `stsbench compare --a runs/simcse-seed* --number 76.25`
+    * `stsbench compare --a esimcse-bert-base --task STS-B:dev`
     """
     if bool(a) == bool(runs) or (runs and (b or len(runs) != 2)):
         raise UserError(
             "Name two runs (`stsbench compare runs/a runs/b`), or the runs of two methods over seeds "
             "(`stsbench compare --a runs/a-seed* --b runs/b-seed*`). `stsbench rank` orders three or more."
         )
+    from stsbench.judging.best_of import best_of
     from stsbench.judging.compare import compare as compare_runs
     from stsbench.scoring.settings import Intervals
 
+    if b and (number or task):
+        raise UserError("--number and --task describe one method: leave out --b.")
+    is_system = bool(a) and not b and len(a or ()) == 1 and not Path(a[0]).expanduser().exists()
+    if a and (is_system or number or task):
+        best = best_of(a[0] if is_system else a, number_or_name(number), task=task)
+        print_judgement(best, output, following=() if is_system else ("report", *a))
+        return
     with progress_bars(quiet=output.quiet) as progress:
         intervals = Intervals(interval, level)
         comparison = compare_runs(*(runs or (a or (), b or ())), intervals=intervals, progress=progress)
@@ -95,6 +116,9 @@ def compare(
     is_undecided = comparison.rows["verdict"].iloc[-1] == "undecided"
     following = ("plan" if is_undecided else "explain", *runs) if runs else ("report", *(a or ()), *(b or ()))
     print_judgement(comparison, output, figure=figure, tables=tables, following=following)
+    if output.style == "terminal" and not b and len(a or ()) > 1:
+        print_lines()
+        print_judgement(best_of(a or ()), output)
 
 
 @expand
@@ -134,37 +158,6 @@ def plan(
             a, b, difference=difference, spread=spread_or_system, interval=interval, progress=progress
         )
     print_judgement(planned, output, following=("compare", a, b))
-
-
-@expand
-def best_of(
-    runs: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="RUN...",
-            help="Runs of one recipe with different seeds, a published system with known seeds, or a log.",
-        ),
-    ],
-    number: Annotated[
-        str | None,
-        typer.Option(help="A score in points, or a published row; by default that of the named system."),
-    ] = None,
-    task: Annotated[str, data_option(help="The task; by default the average, or the only task.")] = "",
-    output: Output = Output(),
-) -> None:
-    """Estimate the best score of n runs, and of how many runs a reported number is the best.
-
-    Examples:
-    * `stsbench best-of runs/simcse-seed* --number 76.25`
-    * `stsbench best-of unsup-simcse-bert-base`
-    * `stsbench best-of esimcse-bert-base --task STS-B:dev`
-    """
-    from stsbench.judging.best_of import best_of as best_of_runs
-
-    is_system = len(runs) == 1 and not runs[0].expanduser().exists()
-    with progress_bars(quiet=output.quiet):
-        best = best_of_runs(str(runs[0]) if is_system else runs, number_or_name(number), task=task)
-    print_judgement(best, output, following=("compare", "--a", *(["RUN..."] if is_system else runs)))
 
 
 @expand

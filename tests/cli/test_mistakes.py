@@ -157,7 +157,7 @@ JUDGING = [
     ("rank a a", "a is named twice"),
     ("rank a nothing*", r"no run record at nothing\*"),
     ("plan a b --difference 0 --seed-spread 1", "more than 0"),
-    ("best-of 70", "no seeds of '70'"),
+    ("compare --a 70 --number 1", "no seeds of '70'"),
     ("check a --against nothing", "no published row 'nothing'"),
     ("check a --margin 1", "--margin needs --baseline"),
     ("diagnose -m minilm", "name the number with --claim"),

@@ -91,7 +91,7 @@ TABLE = [
     Command("check runs/b --baseline runs/a --junit check.xml", _record("a"), "", "", "check.xml", (1, 3), True),
     Command("compare runs/a runs/b --json --figure difference.svg", _record("a"), writes="difference.svg"),
     Command("compare runs/t runs/t --json", _record("t")),
-    Command("best-of runs/a runs/c --number 50 --json", _record("a")),
+    Command("compare --a runs/a runs/c --number 50 --json", _record("a")),
     Command("rank runs/a runs/b --json", _record("a")),
     Command("plan runs/a runs/b --difference 0.5 --json", _record("a")),
     Command(

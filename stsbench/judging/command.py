@@ -104,7 +104,7 @@ def compare(
 
     if b and (number or task):
         raise UserError("--number and --task describe one method: leave out --b.")
-    is_system = bool(a) and not b and len(a or ()) == 1 and not Path(a[0]).expanduser().exists()
+    is_system = a is not None and len(a) == 1 and not b and not Path(a[0]).expanduser().exists()
     if a and (is_system or number or task):
         best = best_of(a[0] if is_system else a, number_or_name(number), task=task)
         print_judgement(best, output, following=() if is_system else ("report", *a))

@@ -38,6 +38,7 @@ def test_the_highest_runs_are_compared_as_compare_and_rank_do(
     assert section.sentence(1, 1) == ""
     ranking = sb.rank([root / name for name in KNOWN])
     average = ranking.of("Avg.")
+    assert [run.name for run in section.runs] == average["model"].tolist()
     theirs = dict(zip(average["model"], map(set, average["letters"]), strict=True))
     ours = {section.runs[place].name: set(letters) for place, letters in section.letters["Avg."].items()}
     for one, other in combinations(ours, 2):

@@ -19,6 +19,7 @@ from stsbench.reproduction.layout import experiment_of
 from stsbench.reproduction.reproduce import read_reproduction, reproductions
 from stsbench.reproduction.reproduced import Cost, ReproducedCell, Reproduction
 from stsbench.reproduction.table_plan import plan_of, plans, plans_by_exhibit
+from stsbench.sweeps.folder import ExperimentFolder
 from stsbench.sweeps.jobs import jobs_of
 from stsbench.sweeps.result import read_sweep
 from stsbench.training.batches import make_timetable
@@ -93,6 +94,12 @@ def test_from_the_command_to_the_page_and_a_second_time_does_nothing(
     assert {cell.why for cell in half.cells if cell.row == "dup_rate-0.32"} == {"not done yet"}
     (answer,) = half.answers
     assert answer.verdict == "not answered"
+    for unit in serial:
+        failure = ExperimentFolder(tmp_path / "made").failure(unit)
+        failure.parent.mkdir(exist_ok=True)
+        failure.write_text("the disk is full", encoding="utf-8")
+    assert CliRunner().invoke(app, command).exit_code == 1
+    assert len(serial) == ran
 
 
 def made_again(table: str, cells: tuple[ReproducedCell, ...]) -> Reproduction:

@@ -24,12 +24,13 @@ values = st.recursive(
 def test_json_reads_as_usual(value: Any) -> None:
     assert parse_json(json.dumps(value)) == value
     assert parse_json(b"\xef\xbb\xbf" + json.dumps(value, ensure_ascii=False).encode()) == value
+    for text in ("{", "", b"\xff", '[{"a": 1, "a": 2}]'):
+        with pytest.raises(ValueError, match=r"."):
+            parse_json(text)
 
 
-@pytest.mark.parametrize("text", ["{", "", b"\xff", '[{"a": 1, "a": 2}]'])
-def test_invalid_json_is_a_value_error(text: str | bytes) -> None:
-    with pytest.raises(ValueError, match=r"."):
-        parse_json(text)
+def edit(path: Path) -> None:
+    path.write_text(path.read_text(encoding="utf-8").replace('"steps": 3', '"steps": 4'), encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -62,7 +63,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         (lambda folder: (folder / "a").write_bytes(b"other"), "/a is not the file"),
         (lambda folder: (folder / "a").unlink(), "lacks a"),
         (lambda folder: (folder / "m.json").write_text("[]"), "m.json is damaged"),
-        (lambda folder: edit(folder / "m.json", '"steps": 3', '"steps": 4'), "m.json was edited"),
+        (lambda folder: edit(folder / "m.json"), "m.json was edited"),
     ],
 )
 def test_a_change_is_an_error_with_the_remedy(spoil: Callable[[Path], object], where: str, tmp_path: Path) -> None:
@@ -71,9 +72,3 @@ def test_a_change_is_an_error_with_the_remedy(spoil: Callable[[Path], object], w
     spoil(tmp_path)
     with pytest.raises(UserError, match=rf"{where}.*: delete it\.$"):
         Manifest.read(tmp_path, "m.json", "delete it")
-
-
-def edit(path: Path, old: str, new: str) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert old in text
-    path.write_text(text.replace(old, new), encoding="utf-8")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from time import sleep
+from typing import Any
 
 import pytest
 
@@ -51,52 +52,40 @@ class Site:
         self.pages: dict[str, Page] = {}
         self.requests: list[str] = []
 
-    def put(self, path: str, page: Page) -> str:
-        self.pages[path] = page
+    def put(self, path: str, *body: bytes, **how: Any) -> str:
+        self.pages[path] = Page(*body, **how)
         return self.base + path
-
-
-class _Handler(BaseHTTPRequestHandler):
-    site: Site
-
-    def do_GET(self) -> None:
-        self.site.requests.append(self.path)
-        page = self.site.pages.get(self.path)
-        if page is not None and page.delays:
-            sleep(page.delays.pop(0))
-        if page is None or page.statuses:
-            self.send_error(page.statuses.pop(0) if page is not None else 404)
-            return
-        self.send_response(302 if page.location else 200)
-        self.send_header("Content-Length", str(len(page.body)))
-        if page.location:
-            self.send_header("Location", page.location)
-        self.end_headers()
-        with contextlib.suppress(ConnectionError):
-            self.wfile.write(page.body[: page.cuts.pop(0)] if page.cuts else page.body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Keep the tests' output quiet."""
 
 
 @pytest.fixture
 def site() -> Iterator[Site]:
     """Start a web server on a free port of this machine."""
 
-    class Handler(_Handler):
-        pass
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            here.requests.append(self.path)
+            page = here.pages.get(self.path)
+            if page is not None and page.delays:
+                sleep(page.delays.pop(0))
+            if page is None or page.statuses:
+                self.send_error(page.statuses.pop(0) if page is not None else 404)
+                return
+            self.send_response(302 if page.location else 200)
+            self.send_header("Content-Length", str(len(page.body)))
+            if page.location:
+                self.send_header("Location", page.location)
+            self.end_headers()
+            with contextlib.suppress(ConnectionError):
+                self.wfile.write(page.body[: page.cuts.pop(0)] if page.cuts else page.body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Keep the tests' output quiet."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    Handler.site = Site(server.server_address[1])
+    here = Site(server.server_address[1])
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
-    yield Handler.site
+    yield here
     server.shutdown()
     server.server_close()
     thread.join()
-
-
-@pytest.fixture
-def page() -> type[Page]:
-    """Give tests the class of a page: conftest modules are not imported by name."""
-    return Page

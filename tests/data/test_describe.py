@@ -1,13 +1,10 @@
 """The description of your own pairs: each number is recomputed, and no sentence is printed."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from stsbench.cli.app import app
 from stsbench.data.describe import describe
 from stsbench.statistics.intervals import difference_error
 
@@ -87,10 +84,3 @@ def test_the_standard_error_that_is_assumed_is_that_of_simulated_scores() -> Non
     drawn /= np.sqrt((drawn**2).sum(axis=1, keepdims=True))
     differences = (drawn[..., 0] * drawn[..., 1]).sum(axis=1) - (drawn[..., 0] * drawn[..., 2]).sum(axis=1)
     assert differences.std() == pytest.approx(difference_error(300, 0.8, 0.9), rel=0.05)
-
-
-def test_the_command_prints_no_sentence(table: Path) -> None:
-    done = CliRunner().invoke(app, ["data", "describe", str(table), "--json"], standalone_mode=False)
-    rows = {(row["about"], row["what"]): row["value"] for row in json.loads(done.stdout)}
-    assert rows["pairs", "all"] == 5
-    assert not any(side in done.stdout for row in ROWS for side in row[:2])

@@ -11,7 +11,7 @@ import pytest
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sts
 from stsbench.data.catalogue import data_set, data_sets, paper_tasks, source
-from stsbench.data.describe import list_data, verify
+from stsbench.data.describe import verify
 
 PAIRS = [("The kettle sings.", "The kettle whistles.", 1.0), ("An owl naps.", "A bus leaves.", 0.0)]
 
@@ -37,28 +37,19 @@ def scored(low, high, **more):
     ]
 
 
-def korean(ratings=((5, 4), (0, 1))):
-    # Indented as the release is: entries, not lines.
-    return json.dumps(
-        [
-            {
-                "guid": f"klue-sts-v1_dev_{number:05}",
-                "source": "policy-rtt",
-                "sentence1": one,
-                "sentence2": other,
-                "labels": {"label": sum(given) / 2, "real-label": sum(given) / 2, "binary-label": int(share)},
-                "annotations": {"agreement": "", "annotators": ["01", "02"], "annotations": list(given)},
-            }
-            for number, ((one, other, share), given) in enumerate(zip(PAIRS, ratings, strict=True))
-        ],
-        indent=4,
-    ).encode()
-
-
-def tabbed(*names):
-    return lines(*names, *(f"{one}\t{other}\t{share:g}" for one, other, share in PAIRS))
-
-
+TABBED = lines(*(f"{one}\t{other}\t{share:g}" for one, other, share in PAIRS))
+# Indented as the release is: entries, not lines.
+KOREAN = json.dumps(
+    [
+        {
+            "guid": f"klue-sts-v1_dev_{given[0]:05}",
+            **{"sentence1": one, "sentence2": other, "labels": {"label": sum(given) / 2}},
+            "annotations": {"annotations": given},
+        }
+        for (one, other, _), given in zip(PAIRS, [(5, 4), (0, 1)], strict=True)
+    ],
+    indent=4,
+).encode()
 BIOSSES = lines(
     "sentence_id\tsentence_1\tsentence_2\tannotator_a\tannotator_b\tannotator_c\tannotator_d\tannotator_e",
     "1\tThe kettle sings.\tThe kettle whistles.\t4\t4\t3\t4\t4",
@@ -70,27 +61,16 @@ SEMREL = (
     b'AFR-2,"An owl naps.\nA bus leaves.",0\n'
 )
 GERMAN = b'The kettle sings.,"The kettle, it ""whistles"".",5.0\nAn owl naps.,A bus leaves.,0.0\n'
-JSTS = lines(
-    *(
-        json.dumps({"sentence_pair_id": str(n), "sentence1": one, "sentence2": other, "label": 5 * share})
-        for n, (one, other, share) in enumerate(PAIRS)
-    )
-)
-AFQMC = lines(
-    *(json.dumps({"sentence1": one, "sentence2": other, "label": f"{share:g}"}) for one, other, share in PAIRS)
-)
+JAPANESE = [{"sentence_pair_id": a, "sentence1": a, "sentence2": b, "label": 5 * share} for a, b, share in PAIRS]
+JSTS = lines(*map(json.dumps, JAPANESE))
+AFQMC = lines(*(json.dumps({"sentence1": a, "sentence2": b, "label": f"{share:g}"}) for a, b, share in PAIRS))
 PAWS_X = lines(
     "id\tsentence1\tsentence2\tlabel",
     *(f"{n}\t{one}\t{other}\t{share:g}" for n, (one, other, share) in enumerate(PAIRS)),
 )
 CNSD = lines("The kettle sings.\tThe kettle whistles.\t5", "An owl naps.\tA bus leaves.\t0")
-STS22 = packed(
-    [
-        *scored(1, 4, lang="en"),
-        *scored(1, 4, lang="de-en"),
-        {**scored(1, 4)[0], "sentence2": "", "lang": "en"},
-    ]
-)
+EMPTY = {**scored(1, 4)[0], "sentence2": "", "lang": "en"}
+STS22 = packed([*scored(1, 4, lang="en"), *scored(1, 4, lang="de-en"), EMPTY])
 
 SETS = {
     "BIOSSES": ("test", "raw", BIOSSES, [3.8, 0.2]),
@@ -98,11 +78,11 @@ SETS = {
     "STS22": ("de-en", "raw", STS22, [4.0, 1.0]),
     "SemRel24": ("afr", "raw", SEMREL, [1.0, 0.0]),
     "JSTS": ("dev", "raw", JSTS, [5.0, 0.0]),
-    "KLUE-STS": ("dev", "raw", korean(), [4.5, 0.5]),
+    "KLUE-STS": ("dev", "raw", KOREAN, [4.5, 0.5]),
     "PAWS-X": ("test", "zh", PAWS_X, [1.0, 0.0]),
-    "ATEC": ("test", "raw", tabbed(), [1.0, 0.0]),
-    "BQ": ("dev", "raw", tabbed(), [1.0, 0.0]),
-    "LCQMC": ("test", "raw", tabbed(), [1.0, 0.0]),
+    "ATEC": ("test", "raw", TABBED, [1.0, 0.0]),
+    "BQ": ("dev", "raw", TABBED, [1.0, 0.0]),
+    "LCQMC": ("test", "raw", TABBED, [1.0, 0.0]),
     "CNSD-STS-B": ("test", "raw", CNSD, [5.0, 0.0]),
     "AFQMC": ("dev", "raw", AFQMC, [1.0, 0.0]),
 }
@@ -125,11 +105,6 @@ def put(tmp_path):
 
 def read(tmp_path, task, split, text="raw"):
     return load_sts(task, split, text, [tmp_path / "data"])
-
-
-def test_there_is_a_file_of_its_shape_for_every_set_outside_the_papers():
-    scored_sets = {name for name, entry in data_sets().items() if entry.kind == "sts"}
-    assert set(SETS) == scored_sets - {*paper_tasks(), "sample"}
 
 
 @pytest.mark.parametrize("task", SETS)
@@ -176,7 +151,7 @@ def test_ratings_are_kept_and_their_mean_is_the_gold_score(tmp_path, put):
     put("BIOSSES", "test", "raw", BIOSSES)
     pairs = read(tmp_path, "BIOSSES", "test").pairs
     assert pairs["ratings"].to_list() == [(4, 4, 3, 4, 4), (0, 0, 1, 0, 0)]
-    put("KLUE-STS", "dev", "raw", korean())
+    put("KLUE-STS", "dev", "raw", KOREAN)
     assert read(tmp_path, "KLUE-STS", "dev").pairs["ratings"].to_list() == [(5, 4), (0, 1)]
 
 
@@ -196,19 +171,15 @@ WITH = (*scored(0, 5),)
         ("BIOSSES", BIOSSES + b"3\ta\tb\t1\t2\t3\tx\t4\n", "line 4: expected ratings, found '1', '2', '3', 'x'"),
         ("BIOSSES", BIOSSES + b"3\ta\tb\t1\t2\t3\t9\t4\n", "line 4: rating 9 is not on the scale of BIOSSES"),
         ("BIOSSES", b"sentence_id\tsentence_1\n", "has no column 'sentence_2'"),
-        (
-            "SemRel24",
-            SEMREL + b"AFR-3,only one,0.5\n",
-            "labels.csv, line 5: expected two sentences in Text",
-        ),
+        ("SemRel24", SEMREL + b"AFR-3,only one,0.5\n", "labels.csv, line 5: expected two sentences in"),
         ("SemRel24", SEMREL + b'AFR-3,"a\tb\tc",0.5\n', "found 3"),
         ("SemRel24", SEMREL + b'AFR-3,"a\tb\n', "line 5: not valid CSV"),
-        ("KLUE-STS", korean()[:-20], "dev.json: not valid JSON ("),
+        ("KLUE-STS", KOREAN[:-20], "dev.json: not valid JSON ("),
         ("KLUE-STS", b'{"guid": 1}', "expected a JSON list of objects"),
         ("KLUE-STS", b"[2]", "dev.json, entry 1: expected a JSON object"),
-        ("KLUE-STS", korean().replace(b'"label"', b'"lable"', 1), "entry 1: 'labels.label' is missing"),
-        ("ATEC", tabbed() + b"a\tb\n", "ATEC.test.data, line 3: expected 3 tab-separated columns, found 2"),
-        ("ATEC", tabbed() + b"a\tb\tyes\n", "ATEC.test.data, line 3: gold score 'yes' is not a number"),
+        ("KLUE-STS", KOREAN.replace(b'"label"', b'"lable"', 1), "entry 1: 'labels.label' is missing"),
+        ("ATEC", TABBED + b"a\tb\n", "ATEC.test.data, line 3: expected 3 tab-separated columns, found 2"),
+        ("ATEC", TABBED + b"a\tb\tyes\n", "ATEC.test.data, line 3: gold score 'yes' is not a number"),
         ("AFQMC", b"", "dev.json is empty"),
         ("STS17", packed(scored(0, 1)), "no gold score is above 1, but the scale of STS17 is 0 to 5"),
         ("STS17", packed(scored(0, 100)), "line 1: gold score 100 is not on the scale of STS17, 0 to 5"),
@@ -240,17 +211,9 @@ def test_the_rule_makes_the_second_sts_b_of_the_first_with_its_exact_counts(shar
     assert kept == {id_ for id_ in whole["pair_id"] if id_ in once or id_.startswith("train")}
 
 
-def test_the_list_has_the_assurance_the_raters_and_the_scale_of_each_set():
-    rows = list_data().frame.set_index(["task", "text"])
-    assurance = [rows.loc[key, "assurance"] for key in (("STS17", "raw"), ("STS-B", "de"), ("STS-B", "raw"))]
-    assert assurance == ["unverified", "hash known", "verified"]
-    assert set(rows.index[rows["raters"]].get_level_values("task")) == {"BIOSSES", "KLUE-STS"}
-    assert rows.loc[("STS22", "v2"), "scale"] == "1 to 4"
-    shown = list_data().headlines.set_index(["task", "text"])
-    assert shown.loc[("STS22", "raw"), "splits"] == "en 197, de 514, es 205, ... (18 in all)"
-
-
-def test_what_no_default_task_needs_is_verified_only_if_it_is_here(tmp_path, put):
+def test_every_set_outside_the_papers_has_a_file_of_its_shape_and_is_verified_if_it_is_here(tmp_path, put):
+    scored_sets = {name for name, entry in data_sets().items() if entry.kind == "sts"}
+    assert set(SETS) == scored_sets - {*paper_tasks(), "sample"}
     assert set(verify().frame["source"]) == {"senteval", "sts-raw", "sample"}
     put("BIOSSES", "test", "raw", BIOSSES)
     rows = verify([tmp_path / "data"]).frame
@@ -259,5 +222,3 @@ def test_what_no_default_task_needs_is_verified_only_if_it_is_here(tmp_path, put
     assert verify([tmp_path / "data"], what=["BIOSSES"]).is_whole
     assert set(verify(what=["STS22"]).frame["status"]) == {"missing"}
     assert set(verify(what=["STS-B"]).frame["text"]) == {"senteval", "raw"}
-    languages = {"de", "es", "fr", "it", "nl", "pl", "pt", "ru", "zh"}
-    assert set(verify(what=["stsb-multi-mt"]).frame["text"]) == languages

@@ -3,7 +3,7 @@
 import hashlib
 import io
 import tarfile
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -17,11 +17,7 @@ SHA256 = hashlib.sha256(BODY).hexdigest()
 TEXTS = {"STS/one.txt": b"the kettle sings .\tthe kettle whistles .\n", "STS/two.txt": b"4.5\n"}
 
 
-def sha256(data):
-    return hashlib.sha256(data).hexdigest()
-
-
-EXPECTED = [CatalogueFile(path=path, lines=1, sha256=sha256(data)) for path, data in TEXTS.items()]
+EXPECTED = [CatalogueFile(path=path, sha256=hashlib.sha256(data).hexdigest()) for path, data in TEXTS.items()]
 
 
 def tar_of(texts, below=""):
@@ -37,19 +33,16 @@ def archive_of(*members, mode="w"):
     return buffer.getvalue()
 
 
-# --- one file
-
-
 @pytest.fixture
 def target(tmp_path):
     return tmp_path / "data" / "file.bin"
 
 
-def test_a_file_arrives_complete_after_a_redirect_refusals_and_a_delay(site, page, target, monkeypatch):
+def test_a_file_arrives_complete_after_a_redirect_refusals_and_a_delay(site, target, monkeypatch):
     monkeypatch.setattr(module, "TIMEOUT", (1, 0.2))
-    site.put("/elsewhere.bin", page(BODY, statuses=[503, 429], delays=[0.5]))
+    site.put("/elsewhere.bin", BODY, statuses=[503, 429], delays=[0.5])
     calls = []
-    url = site.put("/file.bin", page(location="/elsewhere.bin"))
+    url = site.put("/file.bin", location="/elsewhere.bin")
     download(url, target, SHA256, lambda *now: calls.append(now))
     assert target.read_bytes() == BODY
     assert [path.name for path in target.parent.iterdir()] == ["file.bin"]
@@ -68,16 +61,13 @@ def test_a_file_arrives_complete_after_a_redirect_refusals_and_a_delay(site, pag
     ],
     ids=["missing", "no address", "no server", "cut", "broken", "other bytes"],
 )
-def test_a_failed_download_leaves_nothing(path, kinds, sha, message, site, page, target, monkeypatch):
+def test_a_failed_download_leaves_nothing(path, kinds, sha, message, site, target, monkeypatch):
     monkeypatch.setattr(module, "TIMEOUT", (1, 0.1))
     if kinds is not None:
-        site.put(path, page(BODY, **kinds))
+        site.put(path, BODY, **kinds)
     with pytest.raises(UserError, match=message):
         download(path if "://" in path else site.base + path, target, sha)
     assert list(target.parent.iterdir()) == []
-
-
-# --- an archive
 
 
 def a_link(name, target, kind=tarfile.SYMTYPE):
@@ -117,20 +107,17 @@ def test_an_unsafe_archive_writes_nothing_outside_its_folder(tmp_path, members):
     assert not list(tmp_path.rglob("outside*"))
 
 
-# --- sources
-
-
 @pytest.fixture
 def folder(tmp_path):
     return tmp_path / "cache" / "data"
 
 
 @pytest.fixture
-def archive(site, page):
+def archive(site):
     """Return a function that puts an archive on the server and describes it as a source."""
 
     def put(body, **changes):
-        address = site.put("/senteval.tar", page(body))
+        address = site.put("/senteval.tar", body)
         return source("senteval").model_copy(update={"address": address, **changes})
 
     return put
@@ -194,21 +181,15 @@ def test_a_killed_unpacking_leaves_nothing_in_place_and_the_next_one_succeeds(ar
 def test_of_two_at_once_one_downloads_and_the_other_waits(archive, folder, site):
     described = archive(tar_of(TEXTS))
     site.pages["/senteval.tar"].delays = [0.3]
-    results = []
-    threads = [
-        threading.Thread(target=lambda: results.append(fetch(described, EXPECTED, folder).fresh)) for _ in range(2)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(2) as threads:
+        results = list(threads.map(lambda _: fetch(described, EXPECTED, folder).fresh, range(2)))
     assert (sorted(results), len(site.requests)) == ([False, True], 1)
 
 
-def test_several_files_are_fetched_below_one_address(site, page, folder):
+def test_several_files_are_fetched_below_one_address(site, folder):
     files = {"Track A/arq/arq.csv": b"one\n", "data/two.json": b"two\n"}
     for path, content in files.items():
-        site.put(f"/semrel24/{path.replace(' ', '%20')}", page(content))
+        site.put(f"/semrel24/{path.replace(' ', '%20')}", content)
     described = source("semrel24").model_copy(update={"address": f"{site.base}/semrel24/"})
     expected = [CatalogueFile(path=path) for path in files]
     fetched = fetch(described, expected, folder)
@@ -228,20 +209,17 @@ def mirror(site, monkeypatch):
     return "/datasets/princeton-nlp/datasets-for-simcse/resolve/main"
 
 
-def test_a_text_file_comes_from_the_mirror_into_the_cache_or_a_folder(site, page, mirror, folder, tmp_path):
+def test_a_text_file_comes_from_the_mirror_into_the_cache_or_a_folder(site, mirror, folder, tmp_path):
     (tmp_path / "by-hand").mkdir()
     (tmp_path / "by-hand" / "nli_for_simcse.csv").write_bytes(b"sent0,sent1,hard_neg\n")
+    for what in ("sts-raw", "sample", "glue"):
+        with pytest.raises(UserError, match=what):
+            get(what)
     by_hand = get("nli", to=tmp_path / "by-hand")
     assert (by_hand.fresh, by_hand.verified, site.requests) == (False, False, [])
-    site.put(f"{mirror}/wiki1m_for_simcse.txt", page(b"An owl naps.\n"))
+    site.put(f"{mirror}/wiki1m_for_simcse.txt", b"An owl naps.\n")
     for to, path in ((None, folder), (tmp_path / "mine", tmp_path / "mine")):
         fetched = get("wiki1m", to=to)
         assert fetched.path == path / "wiki1m_for_simcse.txt"
         assert (fetched.path.read_bytes(), fetched.verified, fetched.fresh) == (b"An owl naps.\n", False, True)
         assert not get("wiki1m", to=to).fresh
-
-
-@pytest.mark.parametrize("what", ["sts-raw", "sample", "glue"])
-def test_a_source_that_cannot_be_downloaded_is_an_error(what):
-    with pytest.raises(UserError, match=what):
-        get(what)

@@ -75,28 +75,24 @@ def test_a_checkout_looks_into_its_folder_data_after_the_variable(checkout, tmp_
     assert found() == tmp_path / "variable" / "downstream"
     monkeypatch.setenv("STSBENCH_DATA", "")
     assert [place.origin for place in places()] == ["cache"]
-
-
-def test_a_folder_data_beside_an_installed_package_is_not_searched(checkout):
+    # Beside an installed package there is no pyproject.toml.
+    monkeypatch.delenv("STSBENCH_DATA")
     (checkout.parent / "pyproject.toml").unlink()
     assert [place.origin for place in places()] == ["cache"]
 
 
-def test_a_named_folder_that_does_not_exist_is_an_error(tmp_path, monkeypatch):
+def test_data_or_a_named_folder_that_does_not_exist_is_an_error(tmp_path, monkeypatch):
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    monkeypatch.setenv("STSBENCH_DATA", str(tmp_path / "b"))
+    searched = r"not found in .*/a \(--data-dir\), .*/b \(STSBENCH_DATA\), .*/data \(cache\)"
+    with pytest.raises(UserError, match=rf"{searched}, .* `stsbench data get senteval`"):
+        found(tmp_path / "a")
     with pytest.raises(UserError, match=r"--data-dir names .*nowhere, which is not a folder: "):
         places([tmp_path / "nowhere"])
     monkeypatch.setenv("STSBENCH_DATA", str(tmp_path / "nowhere"))
     with pytest.raises(UserError, match=r"STSBENCH_DATA names .*nowhere, which is not a folder: "):
         places()
-
-
-def test_absent_data_is_answered_with_where_it_was_looked_for_and_what_to_do(tmp_path, monkeypatch):
-    (tmp_path / "a").mkdir()
-    (tmp_path / "b").mkdir()
-    monkeypatch.setenv("STSBENCH_DATA", str(tmp_path / "b"))
-    places = r"not found in .*/a \(--data-dir\), .*/b \(STSBENCH_DATA\), .*/data \(cache\)"
-    with pytest.raises(UserError, match=rf"{places}, .* `stsbench data get senteval`"):
-        found(tmp_path / "a")
 
 
 def test_a_task_is_never_put_together_from_two_folders(tmp_path):

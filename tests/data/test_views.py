@@ -64,12 +64,6 @@ def test_what_leaves_nothing_to_score_is_told(toy_data: Callable[..., StsData], 
         PairView(corpora=(corpus,)).of([data])
     one = replace(data, pairs=data.pairs.head(1))
     corpus.write_text("nothing of that\n", encoding="utf-8")
-    with pytest.raises(UserError, match="has 1 scored pairs"):
-        sb.evaluate(lambda texts: [[len(text)] for text in texts], one, view=sb.PairView(corpora=[corpus]))
-
-
-def test_a_task_that_is_trained_on_has_no_view() -> None:
-    with pytest.raises(UserError, match="sample-questions trains a model"):
-        sb.evaluate(
-            lambda texts: [[len(text)] for text in texts], "sample-questions", view=sb.PairView(corpora=["sample"])
-        )
+    for task, message in ((one, "has 1 scored pairs"), ("sample-questions", "sample-questions trains a model")):
+        with pytest.raises(UserError, match=message):
+            sb.evaluate(lambda texts: [[len(text)] for text in texts], task, view=sb.PairView(corpora=[corpus]))

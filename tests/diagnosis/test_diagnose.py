@@ -14,17 +14,13 @@ from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sample, load_sts
 from stsbench.diagnosis.result import Diagnosis
 
-NO_INTERVALS = sb.Intervals(None)
-
 
 def score(folder: Path, tasks: str = "sample", *, data: Path | None = None, **choices: Any) -> dict[str, str]:
     """Return the scores of a plain run with other choices as claims, to six digits."""
     use = {name: choices.pop(name) for name in ("pooling", "max_length", "normalize") if name in choices}
     encoder, dirs = sb.load(folder, device="cpu", **use), [data] if data else []
-    protocol = sb.protocol(**choices)
-    record = sb.evaluate(
-        encoder, tasks, protocol=protocol, intervals=NO_INTERVALS, data_dirs=dirs, use_cache=False
-    )
+    how = {"protocol": sb.protocol(**choices), "intervals": sb.Intervals(None), "use_cache": False}
+    record = sb.evaluate(encoder, tasks, data_dirs=dirs, **how)
     found = {task.task: f"{100 * (task.value or 0):.6f}%" for task in record.scores}
     if record.averages:
         found["Avg."] = f"{100 * (record.averages[0].value or 0):.6f}%"

@@ -49,9 +49,8 @@ def test_scaling_is_compared_where_it_matters() -> None:
     vectors = np.random.default_rng(1).normal(size=(6, 4)).astype(np.float32)
     compared = SCORER.compare(vectors, np.array([[0, 1, 2], [3, 4, 5]]))
     expected = pair_similarities(vectors, [0, 1, 2], [3, 4, 5], SIMILARITIES)
-    unit = pair_similarities(
-        vectors / np.linalg.norm(vectors, axis=1, keepdims=True), [0, 1, 2], [3, 4, 5], SIMILARITIES
-    )
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit = pair_similarities(vectors / lengths, [0, 1, 2], [3, 4, 5], SIMILARITIES)
     for number, kind in enumerate(SIMILARITIES):
         assert compared[number, 0] == pytest.approx(expected[kind])
         if kind in {"cosine", "dot"}:

@@ -157,12 +157,5 @@ def test_a_point_is_left_out_if_part_of_its_changes_would_do() -> None:
     ]
     assert [cause.best.count for cause in found.explanations] == [1, 4]
     assert found.settings == 1 + 3 * 4
+    assert grid.frame.loc[grid.frame["variation"] == "template a", "changes"].tolist() == [1, 3, 2, 4]
     assert (found.default.scores, found.nearest_single.changes[0].axis) == ((80.0,), TEMPLATE)
-
-
-def test_the_frame_has_the_points_with_what_they_change() -> None:
-    frame = grid_of(SCORES, point([[60, 61], [62, 63]], rules="b")).frame
-    rows = frame[frame["variation"] == "rules b"]
-    assert rows["score"].tolist() == [60, 61, 62, 63]
-    assert rows["pooling"].unique().tolist() == ["avg"]
-    assert rows["changes"].tolist() == [1, 3, 2, 4]

@@ -31,14 +31,9 @@ PROMPTS = {"prompts": {"query": "find: ", "document": "text: ", "sts": "alike: "
 @pytest.fixture(autouse=True)
 def _few_values(monkeypatch: pytest.MonkeyPatch) -> None:
     """Try few templates and rules: the passes are the same for all."""
-    monkeypatch.setattr(
-        "stsbench.diagnosis.variations.RULE_SETS", ("none", "full_stop", "lower_case", "single_quotes")
-    )
-    try_values(monkeypatch, "template", "e5", "promptbert")
-
-
-def try_values(monkeypatch: pytest.MonkeyPatch, field: str, *values: str) -> None:
-    monkeypatch.setitem(ABOUT, field, replace(ABOUT[field], tried=lambda: values))
+    rules = ("none", "full_stop", "lower_case", "single_quotes")
+    monkeypatch.setattr("stsbench.diagnosis.variations.RULE_SETS", rules)
+    monkeypatch.setitem(ABOUT, "template", replace(ABOUT["template"], tried=lambda: ("e5", "promptbert")))
 
 
 def make(folder: Path, kind: str = "bert", *, seed: int = 7) -> Path:

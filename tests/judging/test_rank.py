@@ -1,7 +1,6 @@
 """Several models on the same pairs: their order, and how much of it the pairs show."""
 
 import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
@@ -61,7 +60,6 @@ def test_the_good_one_leads_two_cannot_be_told_apart_and_the_bad_one_is_last(run
     assert average["letters"].map("".join).tolist() == ["a", "b", "b", "c"]
     assert average["first"][0] == 1.0
     assert ranking.sentence.startswith(f"noise 0.2 leads on STS average with {average['score'][0]:.2f}, signif")
-    assert "statistically tied with it: noise 3" in sb.rank([runs[0], runs[2]]).sentence
 
 
 def test_its_scores_and_intervals_are_those_of_the_records(measure: Measure) -> None:
@@ -109,14 +107,8 @@ def test_how_a_ranking_is_shown(runs: list[sb.RunRecord]) -> None:
     assert headline.frame["model"][0] == "noise 0.2"
     assert list(tasks.frame.columns) == ["model", "x", "y", "Avg."]
     assert len(ranking.frame) == 3 * 4
-    content = json.loads(ranking.to("json"))
-    assert content["sentence"] == ranking.sentence
-    assert (len(content["p"]["x"]), content["rows"][0]["model"]) == (4, "noise 0.2")
-    (axes,) = ranking.plot().axes
-    labels = [label.get_text() for label in axes.get_yticklabels()]
+    labels = [label.get_text() for label in ranking.plot().axes[0].get_yticklabels()]
     assert labels[:2] == ["noise 0.2, rank 1", f"{headline.frame['model'][1]}, rank 2 to 3"]
-    assert ranking.plot("x").axes[0].get_xlabel() == "x"
-    assert "noise 0.2" in ranking._repr_html_()
     assert sb.rank(runs, draws=200).to("json") == ranking.to("json")
     together = sb.rank(runs, draws=200, simultaneous=True)
     for alone, wide in zip(records(ranking.rows), records(together.rows), strict=True):

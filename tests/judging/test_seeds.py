@@ -1,7 +1,6 @@
 """Methods over seeds, plans, and the best of n runs."""
 
 import hashlib
-import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -87,11 +86,8 @@ def test_fewer_runs_have_a_spread_and_no_test(measure: Measure, toy_data: Data) 
     alone = compared(runs_of(record, [0.75, 0.76, 0.77], "a"), {})
     assert alone.sentence == "a: 76.00 ± 1.00 over 3 runs on STS average."
     assert alone.rows["b_runs"][0] == 0
-    low, high = np.sqrt(2 / scipy.stats.chi2(2).ppf([0.975, 0.025]))
-    assert any(f"a true one from {low:.2f} to {high:.2f}" in line for line in alone.remarks)
     single = compared({"a0": record}, {})
     assert math.isnan(single.rows["a_low"][0])
-    assert any("one run does not show how much" in line for line in single.remarks)
     assert single.notes[0].startswith("no weights are known for a0")
     more = trained(measure([toy_data("x"), toy_data("z")]), "a0", 0.5)
     result = compared({"a0": more}, {"b0": trained(measure([toy_data("x")]), "b0", 0.6)})
@@ -125,7 +121,6 @@ def test_the_difference_of_methods_is_over_seeds_and_pairs(measure: Measure) -> 
     assert row.seed_share + row.pair_share < 1
     assert 0 <= row.improvement_low <= row.improvement <= row.improvement_high <= 1
     assert {"P(B > A)", "IQM A"} <= set(result.table()[1].frame)
-    assert result.plot().axes[0].get_xlabel() == "mean and range over seeds"
 
 
 def test_runs_that_are_not_seeds_of_one_recipe(measure: Measure, toy_data: Data) -> None:
@@ -211,10 +206,6 @@ def test_the_planned_number_of_seeds(two: Two) -> None:
     ):
         with pytest.raises(sb.UserError, match=fragment):
             sb.plan(*two, **options)  # type: ignore[arg-type]
-    (table,) = sb.plan(*two, spread=0.9).table()
-    assert list(table.frame.columns)[-3:] == ["seeds' sd", "seeds for A - B", "on other pairs"]
-    content = json.loads(planned.to("json"))
-    assert (content["rows"][0]["seed_sd"], content["sentence"]) == (None, planned.sentence)
 
 
 @pytest.fixture
@@ -229,10 +220,7 @@ def test_the_best_of_known_seeds() -> None:
     assert best.frame["expected"].round(2)[[6, 7]].tolist() == [76.23, 76.28]
     assert best.frame["below"][0] == pytest.approx(0.9)
     assert sb.best_of(SIMCSE, task="STS12").number == pytest.approx(68.40)
-    (table,) = best.table()
-    assert table.frame["best of"].tolist() == [*range(1, 11), 50]
-    content = json.loads(best.to("json"))
-    assert (content["number"], len(content["bests"]), len(content["scores"])) == (76.25, 50, 50)
+    assert best.table()[0].frame["best of"].tolist() == [*range(1, 11), 50]
     logged = sb.best_of("esimcse-bert-base", task="STS-B:dev")
     assert (logged.what, len(logged.scores)) == ("checkpoints", 125)
 

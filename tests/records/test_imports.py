@@ -161,6 +161,9 @@ def test_a_mistake_in_a_folder_path_or_choice_is_an_error(write: Write, tmp_path
     write({"name": 3}, "named/model_meta.json")
     run = sb.import_results(write({"STS12": year(pooled=False)}), out=tmp_path / "run", model="one")
     assert sb.load_run(tmp_path / "run") == run
+    assert not (tmp_path / "run" / "items.parquet").exists()
+    with pytest.raises(UserError, match="was imported with its scores only"):
+        _ = run.items
     for place, choices, message in (
         ("absent.json", {}, "there is no file"),
         ("empty", {}, "holds neither a run record nor MTEB's results"),
@@ -174,14 +177,3 @@ def test_a_mistake_in_a_folder_path_or_choice_is_an_error(write: Write, tmp_path
     ):
         with pytest.raises(UserError, match=message):
             import_results(tmp_path / place, **choices)
-
-
-def test_an_imported_record_is_saved_without_items(write: Write, tmp_path: Path) -> None:
-    saved = sb.import_results(write({"STS12": year(pooled=True)}), out=tmp_path / "run", model="half")
-    read = sb.load_run(tmp_path / "run")
-    assert read == saved == sb.import_results(tmp_path / "results.json", out=tmp_path / "run", model="half")
-    assert read.model.name == r"half"
-    assert not (tmp_path / "run" / "items.parquet").exists()
-    assert read.frame["score"].tolist()[0] == pytest.approx(73.0)
-    with pytest.raises(UserError, match="was imported with its scores only"):
-        _ = read.items

@@ -15,7 +15,6 @@ import pytest
 
 import stsbench as sb
 from stsbench.base.files import sha256_of
-from stsbench.data.tables import StsData
 from stsbench.records.kinds import ITEMS, KEY
 from stsbench.records.record import RECORD
 from stsbench.scoring.kinds.relatedness import Relatedness
@@ -26,29 +25,23 @@ Content = dict[str, Any]
 Plant = Callable[[pd.DataFrame], pd.DataFrame]
 
 
-_measured: list[Path] = []
+@pytest.fixture(scope="module")
+def measured(hash_encode: Any, toy_data: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    base = tmp_path_factory.mktemp("planted")
+    related = toy_data("related", pairs=60, split="all", seed=7)
+    splits = [("train", "dev", "test")[number % 3] for number in range(60)]
+    trained = Relatedness(replace(related, pairs=related.pairs.assign(split=splits)))
+    transfer = ["sample-paraphrases", "sample-movies", "sample-sentiment"]
+    tasks = [toy_data(), toy_data("other", seed=100), *transfer, trained]
+    sb.evaluate(hash_encode, tasks, out=base / "run")
+    sb.evaluate(lambda texts: [[len(s), s.count("e"), s.count("o")] for s in texts], tasks, out=base / "other")
+    return base
 
 
 @pytest.fixture
-def folder(
-    hash_encode: Callable[..., Any],
-    toy_data: Callable[..., StsData],
-    tmp_path: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Path:
+def folder(measured: Path, tmp_path: Path) -> Path:
     """Return the folder of a record; beside it is `other`, one of another model."""
-    if not _measured:
-        base = tmp_path_factory.mktemp("planted")
-        related = toy_data("related", pairs=60, split="all", seed=7)
-        splits = [("train", "dev", "test")[number % 3] for number in range(60)]
-        trained = Relatedness(replace(related, pairs=related.pairs.assign(split=splits)))
-        transfer = ["sample-paraphrases", "sample-movies", "sample-sentiment"]
-        tasks = [toy_data(), toy_data("other", seed=100), *transfer, trained]
-        sb.evaluate(hash_encode, tasks, out=base / "run")
-        sb.evaluate(lambda texts: [[len(s), s.count("e"), s.count("o")] for s in texts], tasks, out=base / "other")
-        _measured.append(base)
-    shutil.copytree(_measured[0], tmp_path / "planted")
-    return tmp_path / "planted" / "run"
+    return Path(shutil.copytree(measured, tmp_path / "planted")) / "run"
 
 
 def reported(folder: Path) -> str:
@@ -56,10 +49,7 @@ def reported(folder: Path) -> str:
     try:
         require_recomputed(sb.load_run(folder))
     except sb.UserError as error:
-        sentence = str(error)
-        assert "\n" not in sentence
-        assert sentence.endswith(".")
-        return sentence
+        return str(error)
     return ""
 
 
@@ -204,8 +194,6 @@ def test_every_verb_that_states_scores_recomputes_them(folder: Path, tmp_path: P
         lambda: sb.compare([folder], [other]),
         lambda: sb.report([other, folder], tmp_path / "report", analyse=False),
     ):
-        with pytest.raises(
-            sb.UserError, match=r"pearson of toy by all is 0\.\d+ in run\.json, and items\.parquet"
-        ):
+        with pytest.raises(sb.UserError, match=r"pearson of toy by all is 0\.\d+ in run\.json, and items\.parq"):
             verb()
     assert not (tmp_path / "report").exists()

@@ -171,8 +171,7 @@ def test_a_full_disk_leaves_the_old_record_and_no_temporary_files(
     def full(*_arguments: object, **_options: object) -> None:
         raise KeyboardInterrupt if step == "interrupt" else OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    synced = iter(range(10))
-    sync = os.fsync
+    synced, sync = iter(range(10)), os.fsync
     if step == "table":
         monkeypatch.setattr(pyarrow.parquet, "write_table", full)
     elif step in {"record", "interrupt"}:

@@ -57,20 +57,11 @@ def test_a_task_and_a_model_named_like_a_column_have_one_of_their_own(hash_encod
     assert list(table.frame) == ["model", "model [2]", "rank [2]", "Avg."]
     assert table.frame["model"].tolist() == ["task", "two"]
     assert list(subsets.frame) == ["task", "subset", "metric", "items", "task [2]", "two"]
+    assert (
+        subsets.frame["subset"].tolist() == runs[0].frame["subset"].tolist() == ["", "first", "second"] * 2 + [""]
+    )
     (alone,) = Scores([sb.evaluate(hash_encode, toy_data("second"))], intervals=False).table()
     assert list(alone.frame) == ["model", "second", "first", "second: second"]
-
-
-def test_subsets_and_long_table_keep_the_order_of_the_tasks(record: sb.RunRecord) -> None:
-    both = [record, renamed(record, name="two")]
-    table = Scores(both, subsets=True).table()[-1].frame
-    assert list(table.columns) == ["task", "subset", "metric", "items", "one", "two"]
-    assert table["task"].tolist() == record.frame["task"].tolist() == ["b", "b", "b", "a", "a", "a", "Avg."]
-    assert table["subset"].tolist() == ["", "first", "second"] * 2 + [""]
-    assert table["one"].equals(table["two"])
-    frame = Scores(both).frame
-    assert len(frame) == 14
-    assert set(frame) - set(record.frame) == {"model", "aggregation", "similarity"}
 
 
 def test_zero_vectors_are_counted_in_the_remarks(toy_data: Data) -> None:
@@ -101,9 +92,7 @@ def test_tasks_of_every_kind_have_a_table_and_are_in_one_frame(hash_encode: Enco
         ("function", "__main__:encode", "encode"),
     ],
 )
-def test_a_label_is_the_model_s_name_without_folders(
-    kind: str, name: str, label: str, record: sb.RunRecord
-) -> None:
+def test_a_label_is_the_name_without_folders(kind: str, name: str, label: str, record: sb.RunRecord) -> None:
     assert labels([renamed(record, name=name, kind=kind)]) == [label]
 
 

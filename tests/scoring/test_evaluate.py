@@ -56,23 +56,8 @@ def test_the_record_describes_the_measurement(hash_encode: Encode, toy_data: Dat
     assert progress[-1] == ("scoring", 2, 2)
     assert any(stage.startswith("encoding ") and done == total > 0 for stage, done, total in progress)
 
-    def constant(name: str) -> None:
-        pytest.fail(f"{name} is not JSON")
-
     text = (tmp_path / "run" / "run.json").read_text(encoding="utf-8")
-    assert json.loads(text, parse_constant=constant)["scores"][0]["task"] == "a"
-
-
-def test_every_distinct_sentence_is_encoded_once(toy_data: Data, hash_encode: Encode) -> None:
-    seen: list[str] = []
-
-    def encode(sentences: list[str]) -> Any:
-        seen.extend(sentences)
-        return hash_encode(sentences)
-
-    data = toy_data(pairs=60)
-    sb.evaluate(encode, [data, toy_data("again", pairs=60)])
-    assert sorted(seen) == sorted({*data.pairs["sentence1"], *data.pairs["sentence2"]})
+    assert json.loads(text, parse_constant=pytest.fail)["scores"][0]["task"] == "a"
 
 
 def test_dimensions_and_whitening_are_in_the_signature_and_change_the_vectors(

@@ -125,20 +125,10 @@ def test_a_given_score_whose_square_is_no_number_is_refused(tmp_path: Path) -> N
         sb.import_results(tmp_path / "items.csv")
 
 
-def write(path: Path, data: StsData) -> Path:
-    rows = data.pairs[["sentence1", "sentence2", "gold"]].itertuples(index=False)
-    path.write_text("".join(f"{a}\t{b}\t{gold:g}\n" for a, b, gold in rows), encoding="utf-8")
-    return path
-
-
-def test_own_pairs_with_labels_are_classified_by_average_precision(
-    hash_encode: Encode, toy_data: Data, tmp_path: Path
-) -> None:
-    path = write(tmp_path / "pairs.tsv", labelled(toy_data(pairs=60)))
-    record = sb.evaluate(hash_encode, data=path, protocol=sb.protocol(metric="ap"), out=tmp_path / "run")
-    (score,) = sb.load_run(tmp_path / "run").scores
-    assert record.scores == (score,)
-    assert score.signature.startswith("pairs:all:all|ap|cosine|text:user|")
+def test_pairs_with_labels_are_classified_by_average_precision(hash_encode: Encode, toy_data: Data) -> None:
+    record = sb.evaluate(hash_encode, labelled(toy_data(pairs=60)), protocol=sb.protocol(metric="ap"))
+    (score,) = record.scores
+    assert score.signature.startswith("toy:test:all|ap|cosine|text:toy|")
     labels, similarity = record.items["gold"], record.items["cosine"]
     assert score.value == pytest.approx(average_precision_score(labels, similarity), abs=1e-12)
     accuracy = score.number("accuracy")

@@ -42,12 +42,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("name", "model", "pooling", "note"),
     [
-        (
-            "esimcse-bert-base",
-            "ffgcc/esimcse-bert-base-uncased",
-            "cls_before_pooler",
-            "ESimCSE/README.md of caskcsg",
-        ),
+        ("esimcse-bert-base", "ffgcc/esimcse-bert-base-uncased", "cls_before_pooler", "of caskcsg"),
         ("sup-simcse-bert-base", "princeton-nlp/sup-simcse-bert-base-uncased", "cls", ""),
         ("Mirror BERT", MIRROR, "cls_before_pooler", r"pooling cls_before_pooler \(unverified\)"),
         (MIRROR, MIRROR, "cls_before_pooler", "unverified"),
@@ -60,16 +55,8 @@ def test_a_name_decides_checkpoint_and_pooling_and_unverified_choices_are_noted(
     notes = sb.load(name).notes
     assert (loaded["model"], loaded["pooling"]) == (model, pooling)
     assert re.search(note, notes[0])
-
-
-def test_your_own_choice_wins(loaded: dict[str, Any]) -> None:
-    sb.load("mirror-bert", pooling="avg", max_length=16)
-    assert (loaded["pooling"], loaded["max_length"]) == ("avg", 16)
-
-
-def test_a_system_without_a_public_checkpoint_is_an_error() -> None:
-    with pytest.raises(sb.UserError, match="without a known checkpoint on the Hugging Face Hub"):
-        sb.load("mocose-bert-base")
+    sb.load(name, pooling="last", max_length=16)
+    assert (loaded["pooling"], loaded["max_length"]) == ("last", 16)
 
 
 def test_other_names_and_folders_are_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,6 +65,8 @@ def test_other_names_and_folders_are_unchanged(tmp_path: Path, monkeypatch: pyte
     for name in ("minilm", "toys:esimcse", "gpt2", "nobody/esimcse-bert-base-uncased", "esimcse-bert-base"):
         assert resolve(name) == Resolved(name, Use())
     assert resolve("princeton-nlp/unsup-simcse-bert-base-uncased").notes == ()
+    with pytest.raises(sb.UserError, match="without a known checkpoint on the Hugging Face Hub"):
+        sb.load("mocose-bert-base")
 
 
 @pytest.mark.parametrize("use", [Use(), Use(pooling="avg", max_length=64, prompt="query: ")])
@@ -109,8 +98,6 @@ def test_known_models_and_tasks_are_cited_and_your_own_are_named_as_such(
         citations = cite([tmp_path / str(number)])
         assert list(citations) == [name, "STS12", "STS-B"]
         assert paper in citations[name].lower()
-        assert "SemEval-2012" in citations["STS12"].replace("{", "").replace("}", "")
-        assert all(citation.startswith("@") and citation.endswith("}") for citation in citations.values())
     # A file of your own may have the name of a task.
     sb.evaluate(hash_encode, [toy_data("STS12"), toy_data("mine")], out=tmp_path / "run")
     name, *tasks = cite([tmp_path / "run"]).values()

@@ -1,7 +1,6 @@
 """MTEB's predictions of retrieval and pairs, and TREC runs: MTEB's numbers by query, and all that follows."""
 
 import csv
-import json
 import sys
 from collections.abc import Callable
 from math import log2
@@ -31,32 +30,18 @@ TREC = {
 }
 
 
-def qrels_file(path: Path) -> Path:
-    """Write the judgements as BEIR has them."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    rows = [
-        f"{query}\t{document}\t{value}\n" for query, of in island.QRELS.items() for document, value in of.items()
-    ]
-    path.write_text("query-id\tcorpus-id\tscore\n" + "".join(rows), encoding="utf-8")
-    return path
-
-
-def predictions(folder: Path, task: str, name: str = "owner/model", **splits: Any) -> Path:
-    """Write a file as MTEB does; `splits` are what it holds of each split."""
-    folder.mkdir(exist_ok=True)
-    path = folder / f"{task}_predictions.json"
-    meta = {"mteb_model_meta": {"model_name": name, "revision": "no_revision_available"}}
-    path.write_text(json.dumps(meta | {"default": splits}), encoding="utf-8")
-    return path
-
-
 def of_items(record: sb.RunRecord) -> dict[str, float]:
     return dict(zip(record.items["item_id"], record.items["score"], strict=True))
 
 
 @pytest.fixture
 def qrels(tmp_path: Path) -> Path:
-    return qrels_file(tmp_path / "IslandRetrieval" / "qrels" / "test.tsv")
+    """Return a file of the judgements as BEIR has them."""
+    path = tmp_path / "IslandRetrieval" / "qrels" / "test.tsv"
+    path.parent.mkdir(parents=True)
+    rows = [f"{query}\t{key}\t{value}\n" for query, of in island.QRELS.items() for key, value in of.items()]
+    path.write_text("query-id\tcorpus-id\tscore\n" + "".join(rows), encoding="utf-8")
+    return path
 
 
 @pytest.mark.parametrize("name", ENCODERS)
@@ -116,10 +101,6 @@ def test_documents_with_their_querys_id_count_as_you_choose(qrels: Path, tmp_pat
     assert records["keep"].signature != records["drop"].signature
     with pytest.raises(sb.UserError, match=r"1 of 10 queries retrieve a document with their own id \('d2'\)"):
         sb.import_results(saved, gold=qrels)
-    reciprocal = sb.import_results(saved, gold=qrels, metric="mrr@10", identical_ids="keep")
-    renamed = reciprocal.model_copy(update={"model": reciprocal.model.model_copy(update={"name": "other"})})
-    with pytest.raises(sb.UserError, match="metric is ndcg_at_10 in one and mrr_at_10 in the other"):
-        sb.compare(records["keep"], renamed)
 
 
 @pytest.mark.parametrize("name", ["letters", "words"])
@@ -152,22 +133,20 @@ def ranked(tmp_path: Path) -> tuple[Path, Path]:
     pytest.importorskip("ir_measures", reason="needs ir-measures: pip install 'stsbench[retrieval]'")
     qrels = tmp_path / "small.qrels"
     qrels.write_text(JUDGED, encoding="utf-8")
-    return predictions(tmp_path / "saved", "Small", test=RANKING), qrels
+    return island.write_predictions(tmp_path / "saved", "Small", test=RANKING), qrels
 
 
-def test_ndcg_is_that_of_its_formula(ranked: tuple[Path, Path]) -> None:
-    saved, qrels = ranked
-    items = of_items(sb.import_results(saved, gold=qrels))
+def test_ndcg_is_that_of_its_formula_and_single_precision_tells_no_near_scores_apart(
+    ranked: tuple[Path, Path], tmp_path: Path
+) -> None:
+    items = of_items(sb.import_results(ranked[0], gold=ranked[1]))
     assert items["q1"] == pytest.approx((2 / log2(3) + 1 / log2(4)) / (2 + 1 / log2(3)), abs=1e-12)
     # Of two documents of one score the one with the later id comes first.
     assert items["q2"] == pytest.approx(1 / log2(3), abs=1e-12)
     assert items["q3"] == 0
-
-
-def test_scores_that_single_precision_does_not_tell_apart_are_no_tie_of_the_reciprocal_rank(
-    ranked: tuple[Path, Path], tmp_path: Path
-) -> None:
-    saved = predictions(tmp_path / "near", "Small", test=RANKING | {"q2": {"d1": 0.5 + 1e-12, "d2": 0.5}})
+    saved = island.write_predictions(
+        tmp_path / "near", "Small", test=RANKING | {"q2": {"d1": 0.5 + 1e-12, "d2": 0.5}}
+    )
     assert of_items(sb.import_results(saved, gold=ranked[1], metric="mrr@10"))["q2"] == 1.0
     assert of_items(sb.import_results(saved, gold=ranked[1]))["q2"] < 1.0
     assert of_items(sb.import_results(ranked[0], gold=ranked[1], metric="mrr@10"))["q2"] == 0.5
@@ -189,8 +168,7 @@ def test_a_run_of_trec_is_scored_as_the_same_predictions(ranked: tuple[Path, Pat
     run.write_text("".join(lines[:-1]) + "q7 Q0 d1 0 1.0 my-bm25\n", encoding="utf-8")
     fewer = sb.import_results(run, gold=ranked[1])
     assert of_items(fewer) == of_items(record)
-    assert any("1 queries without results count as 0" in note for note in fewer.notes)
-    assert any("1 queries without relevant documents" in note for note in fewer.notes)
+    assert sum("1 queries without re" in note for note in fewer.notes) == 2
 
 
 @pytest.mark.parametrize(
@@ -205,30 +183,19 @@ def test_a_run_of_trec_is_scored_as_the_same_predictions(ranked: tuple[Path, Pat
         (RANKING, JUDGED, {"metric": "pearson"}, "--metric pearson needs pairs with scores"),
         (RANKING, JUDGED, {"metric": "ndcg"}, "unknown measure of retrieval; choose from ndcg_at_K"),
         (RANKING, JUDGED + "q8 0 d1 1\n", {}, r"1 of 4 queries of the qrels are missing from the other"),
-        (
-            "two splits",
-            JUDGED,
-            {},
-            r"is a single file, but there are predictions of Small \(test\) and Small \(dev",
-        ),
+        ("two splits", JUDGED, {}, r"is a single file, but .* Small \(test\) and Small \(dev"),
         ("without ir_measures", JUDGED, {}, r"pip install 'stsbench\[retrieval\]'"),
     ],
 )
 def test_mistakes_are_named_and_leave_no_record(
-    content: Any,
-    gold: str | None,
-    options: dict[str, Any],
-    words: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    content: Any, gold: str | None, options: Any, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     if content == "without ir_measures":
         monkeypatch.setitem(sys.modules, "ir_measures", None)
     splits = {"test": RANKING if isinstance(content, str) else content}
-    saved = predictions(
-        tmp_path / "saved", "Small", **splits | ({"dev": RANKING} if content == "two splits" else {})
-    )
+    splits |= {"dev": RANKING} if content == "two splits" else {}
+    saved = island.write_predictions(tmp_path / "saved", "Small", **splits)
     if gold is not None:
         (tmp_path / "gold.txt").write_text(gold, encoding="utf-8")
         options = options | {"gold": tmp_path / "gold.txt"}

@@ -8,7 +8,7 @@ import torch
 
 from stsbench.base.errors import UserError
 from stsbench.data.tables import StsData
-from stsbench.scoring.kinds.relatedness import Relatedness, regress, spread_over_bins
+from stsbench.scoring.kinds.relatedness import Relatedness, regress
 from stsbench.scoring.settings import Intervals, Settings
 from stsbench.scoring.task import Rows, Scoring, Vectors
 
@@ -34,25 +34,15 @@ def scored():
 
 
 def shares_by_hand(scores):
-    shares = np.zeros((len(scores), 5))
-    for row, score in enumerate(scores):
-        for place in range(1, 6):
-            if place == np.floor(score) + 1:
-                shares[row, place - 1] = score - np.floor(score)
-            if place == np.floor(score):
-                shares[row, place - 1] = np.floor(score) - score + 1
-    return shares
-
-
-def test_scores_are_spread_over_the_bins_beside_them():
-    scores = np.linspace(0, 5, 101).round(2)
-    assert spread_over_bins(scores) == pytest.approx(shares_by_hand(scores), abs=1e-6)
+    below, bins = np.floor(scores)[:, np.newaxis], np.arange(1, 6)
+    rest = scores[:, np.newaxis] - below
+    return np.where(bins == below + 1, rest, np.where(bins == below, 1 - rest, 0))
 
 
 def by_hand(data, u, v):
     pairs = data.pairs
-    keys = [len(text.split()) for text in pairs["sentence1"]], [len(text.split()) for text in pairs["sentence2"]]
-    order = sorted(range(len(pairs)), key=lambda row: (keys[0][row], keys[1][row], pairs["gold"][row]))
+    words = [[len(text.split()) for text in pairs[side]] for side in ("sentence1", "sentence2")]
+    order = sorted(range(len(pairs)), key=lambda row: (words[0][row], words[1][row], pairs["gold"][row]))
     x = np.hstack([np.abs(u - v), u * v])[order]
     gold, split = pairs["gold"].to_numpy()[order], pairs["split"].to_numpy()[order]
     sets = {name: torch.as_tensor(x[split == name]) for name in ("train", "dev", "test")}

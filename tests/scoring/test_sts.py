@@ -12,9 +12,8 @@ from scipy import stats
 from scipy.spatial import distance
 
 import stsbench as sb
-from stsbench.data.tables import FileRead, Pair, StsData, combined_sha256, pair_table
+from stsbench.data.tables import Pair, StsData, pair_table
 from stsbench.records.scores import Scores
-from stsbench.reports.scores import people
 from stsbench.scoring.kinds.sts import StsPairs, compared, rater_part, with_spread
 from stsbench.scoring.recompute import require_recomputed
 from stsbench.scoring.settings import AGGREGATIONS
@@ -219,28 +218,15 @@ def test_a_perfect_order_and_few_pairs_have_no_interval_and_the_reason(tmp_path:
     assert -1 < low < 0 < high < 1
 
 
-@pytest.mark.parametrize("wrong", [{"interval": "dyadik"}, {"level": 0.0}, {"level": 95.0}])
-def test_invalid_intervals_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(sb.UserError, match=r"give |did you mean dyadic\?"):
-        sb.Intervals(**wrong)
-
-
 RATINGS = [(4, 4, 3, 4, 4), (0, 0, 1, 0, 0), (2, 3, 2, 3, 2), (1, 1, 1, 1, 1), (3, 3, 4, 4, 4), (2, 2, 1, 0, 3)]
 
 
-def rated(ratings=RATINGS, task="BIOSSES"):
+def rated(ratings=RATINGS):
     pairs = [
-        Pair(task, "test", str(n), float(np.mean(given)), "an owl " * n, "a bus", ratings=given)
+        Pair("BIOSSES", "test", str(n), float(np.mean(given)), "an owl " * n, "a bus", ratings=given)
         for n, given in enumerate(ratings, start=1)
     ]
-    files = (FileRead("scores.tsv", "0" * 64, None),)
-    return StsData(
-        task, "test", "raw", pair_table(pairs), (0.0, 4.0), "unverified", combined_sha256(files), files, ()
-    )
-
-
-def encode(sentences):
-    return np.array([[len(text), 1.0 + text.count("w"), 2.0] for text in sentences])
+    return StsData("BIOSSES", "test", "raw", pair_table(pairs), (0.0, 4.0), "unverified", "0" * 64, (), ())
 
 
 def one_way_icc(ratings):
@@ -250,12 +236,6 @@ def one_way_icc(ratings):
     between = k * ((table.mean(axis=1) - table.mean()) ** 2).sum() / (n - 1)
     within = ((table - table.mean(axis=1, keepdims=True)) ** 2).sum() / (n * (k - 1))
     return (between - within) / between
-
-
-def test_reliability_is_the_one_way_intraclass_correlation_of_the_mean():
-    part = rater_part(with_spread(rated().pairs))
-    assert part.reliability == pytest.approx(one_way_icc(RATINGS), abs=1e-12)
-    assert (part.pairs, part.ratings, part.ceiling) == (6, 5.0, pytest.approx(math.sqrt(part.reliability)))
 
 
 def test_the_ceiling_is_the_correlation_of_what_raters_agree_on_with_their_mean():
@@ -268,10 +248,11 @@ def test_the_ceiling_is_the_correlation_of_what_raters_agree_on_with_their_mean(
     assert highest == pytest.approx(np.corrcoef(truth, gold)[0, 1], abs=0.005)
 
 
-def test_reliability_needs_several_ratings_and_different_gold_scores():
+def test_reliability_is_the_one_way_intraclass_correlation_where_there_are_several_ratings():
     # A single rating has no variance.
     part = rater_part(with_spread(rated([*RATINGS, (3,)]).pairs))
-    assert (part.pairs, part.reliability) == (6, pytest.approx(one_way_icc(RATINGS)))
+    assert (part.pairs, part.reliability) == (6, pytest.approx(one_way_icc(RATINGS), abs=1e-12))
+    assert (part.ratings, part.ceiling) == (5.0, pytest.approx(math.sqrt(part.reliability)))
     equal, disagreeing = (
         rater_part(with_spread(rated(r).pairs)) for r in ([(1, 3), (3, 1)], [(0, 4), (4, 0), (1, 2)])
     )
@@ -280,8 +261,8 @@ def test_reliability_needs_several_ratings_and_different_gold_scores():
     assert rater_part(with_spread(rated([(3,), (2,)]).pairs)) is None
 
 
-def test_the_ceiling_is_in_the_record_and_the_items_keep_the_spread(tmp_path):
-    run = sb.evaluate(encode, [rated(), "sample"], out=tmp_path / "run")
+def test_the_ceiling_is_in_the_record_and_the_items_keep_the_spread(tmp_path, hash_encode):
+    run = sb.evaluate(hash_encode, [rated(), "sample"], out=tmp_path / "run")
     first, other = run.scores
     assert first.raters.ceiling == pytest.approx(math.sqrt(one_way_icc(RATINGS)))
     assert (first.data.status, other.raters) == ("unverified", None)
@@ -292,17 +273,3 @@ def test_the_ceiling_is_in_the_record_and_the_items_keep_the_spread(tmp_path):
     assert table.loc[table["task"] == "sample", "raters"].isna().all()
     assert "ratings" not in table.columns
     require_recomputed(again)
-
-
-def test_the_report_shows_the_ceiling_and_peoples_scores_for_the_tasks_that_have_them():
-    run = sb.evaluate(encode, [rated(), rated(task="STS12"), rated(task="STS16"), "sample"])
-    (table,) = people({"mine": run}).tables
-    rows = table.frame.set_index("task")
-    assert list(rows.index) == ["BIOSSES", "STS12", "STS16"]
-    assert rows.loc["BIOSSES", "ceiling"] == pytest.approx(100 * math.sqrt(one_way_icc(RATINGS)))
-    pearsons = {score.task: 100 * score.number("pearson", "all").value for score in run.scores}
-    assert rows["mine"].to_dict() == pytest.approx({task: pearsons[task] for task in rows.index})
-    assert rows.loc["STS12", "people's pairs"] == 50
-    (other_languages,) = people({"mine": sb.evaluate(encode, rated(task="STS22"))}).tables
-    assert "people" not in other_languages.frame
-    assert people({"mine": sb.evaluate(encode, "sample")}) is None

@@ -12,7 +12,6 @@ from stsbench.statistics.correlations import (
     CORRELATIONS,
     average_ranks,
     correlate_rows,
-    correlate_task,
     partial_spearman,
     pearson,
     spearman,
@@ -56,11 +55,8 @@ def test_an_undefined_correlation_is_nan(metric, x, y):
 
 
 @given(values=st.lists(st.one_of(tied, untied), max_size=60))
-def test_ranks_are_scipys(values):
+def test_ranks_are_scipys_of_each_row_alone_and_a_nan_makes_its_row_nan(values):
     assert average_ranks(values).tolist() == scipy.stats.rankdata(values).tolist()
-
-
-def test_rows_are_ranked_alone_and_a_nan_makes_its_row_nan():
     rows = np.random.default_rng(0).integers(0, 9, size=(7, 40)) / 3
     rows[2, 5] = np.nan
     assert np.array_equal(average_ranks(rows), scipy.stats.rankdata(rows, axis=1), equal_nan=True)
@@ -102,28 +98,3 @@ def test_a_partial_correlation_with_constants():
     assert partial_spearman(x, y, np.full(len(x), 3.0)) == spearman(x, y)
     assert np.isnan(partial_spearman(x, np.ones(len(x)), fixed))
     assert np.isnan(partial_spearman(x, fixed, fixed))
-
-
-def task():
-    rng = np.random.default_rng(7)
-    subsets = np.repeat([0, 1, 2], [20, 50, 30])
-    gold = np.round(rng.uniform(0, 5, 100))
-    return gold, gold + rng.normal(scale=2.0, size=100) + subsets, subsets
-
-
-def test_the_three_aggregations_are_their_definitions_in_any_order_of_pairs():
-    gold, similarity, subsets = task()
-    each = [scipy.stats.spearmanr(gold[subsets == k], similarity[subsets == k]).statistic for k in range(3)]
-    order = np.random.default_rng(0).permutation(100)
-    for chosen in (np.arange(100), order):
-        scores = correlate_task(gold[chosen], similarity[chosen], subsets[chosen])
-        assert scores == pytest.approx(
-            {
-                "all": scipy.stats.spearmanr(gold, similarity).statistic,
-                "mean": sum(each) / 3,
-                "wmean": (20 * each[0] + 50 * each[1] + 30 * each[2]) / 100,
-            },
-            abs=1e-12,
-        )
-    scores = correlate_task(gold, similarity, np.zeros(100, dtype=int))
-    assert len({*scores.values()}) == 1

@@ -1,7 +1,4 @@
-"""Intervals, tests and power: their formulas, their properties, and their coverage on seeded draws.
-
-`benchmarks/interval_coverage.py` is the full coverage study, on the graphs of real tasks.
-"""
+"""Intervals, tests and power: their formulas, their properties, and their coverage on seeded draws."""
 
 import math
 

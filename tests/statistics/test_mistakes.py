@@ -21,6 +21,7 @@ from stsbench.statistics import (
 
 ROWS, VARIANCE = np.ones((4, 3)), dependence.Variance(0.01, 0.01, 10.0)
 ZERO, INFINITE = (np.where(np.arange(4)[:, None] == 2, bad, ROWS) for bad in (0.0, np.inf))
+THREE = dependence.Sharing.of(np.arange(3))
 X, Y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
 
 MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
@@ -28,10 +29,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "subsets, unused": (lambda: correlations.correlate_task([1, 2, 3], [1, 2, 3], [0, 0, 2]), "1 has no pair"),
     "subsets, negative": (lambda: correlations.correlate_task([1, 2, 3], [1, 2, 3], [0, -1, 1]), "negative"),
     "no pairs": (lambda: correlations.correlate_task([], [], []), "without pairs"),
-    "covariance, pairs": (
-        lambda: dependence.covariance(np.ones((2, 4)), dependence.Sharing.of(np.arange(3))),
-        "expected terms of 3 pairs",
-    ),
+    "covariance, pairs": (lambda: dependence.covariance(np.ones((2, 4)), THREE), "expected terms of 3 pairs"),
     "sharing, lengths": (lambda: dependence.Sharing.of([1, 2], [1]), "one length"),
     "sharing, nothing": (lambda: dependence.Sharing.join([]), "nothing to join"),
     "correlation interval, level": (lambda: intervals.correlation_interval(0.5, VARIANCE, 9, 0.0), "level"),
@@ -40,10 +38,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "ranks, level": (lambda: ranks.rank_scores([1.0, 2.0], *[np.eye(2)] * 3, level=1.0), "level"),
     "mcnemar, lengths": (lambda: significance.mcnemar([True, False], [True]), "one length"),
     "means, one value": (lambda: estimate.compare_means([1.0], [1.0, 2.0]), "at least two"),
-    "seeds, one run": (
-        lambda: seeds.mean_variance([seeds.Runs(np.array([1.0]), 0.0)], VARIANCE),
-        "at least two runs",
-    ),
+    "seeds, one run": (lambda: seeds.mean_variance([seeds.Runs(np.ones(1), 0.0)], VARIANCE), "at least two"),
     "ties, lengths": (lambda: ranks.ties_of([1, 2, 3], [1, 2]), "similarities of 3 pairs"),
     "similarity, lengths": (lambda: neighbours.pair_similarities(np.eye(3), [0, 1], [0]), "row numbers"),
     "neighbours, all": (lambda: neighbours.nearest_others(np.eye(5), 5), "there are 1 to 4"),
@@ -54,10 +49,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "mean cosine, infinite": (lambda: geometry.mean_cosine(INFINITE), "row 2 has the length inf"),
     "axes, infinite": (lambda: geometry.principal_axes(INFINITE), "finite numbers"),
     "logistic, NaN": (lambda: logistic.fit_logistic(X * np.nan, Y, [1.0]), "not a finite number"),
-    "logistic, class": (
-        lambda: logistic.fit_logistic(X, Y, [1.0], (Y == 0)[:, None]),
-        "training set 0 has no row of class 1",
-    ),
+    "logistic, class": (lambda: logistic.fit_logistic(X, Y, [1.0], (Y == 0)[:, None]), "no row of class 1"),
 }
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from stsbench.statistics.geometry import BITS, bytes_of, principal_of, ranges_of, similarities_by_choice, stored
+from stsbench.statistics.geometry import bytes_of, ranges_of, similarities_by_choice, stored
 from stsbench.statistics.neighbours import SIMILARITIES, pair_similarities, zero_rows
 
 matrices = st.sampled_from([np.float32, np.float64]).flatmap(
@@ -85,21 +85,6 @@ def test_numbers_outside_a_range_or_a_format_become_its_end_and_arrays_have_the_
         assert stored(vectors[:1], numbers, ranges_of(others)).nbytes == bytes_of(12, numbers)
 
 
-@pytest.mark.parametrize("numbers", BITS)
-def test_similarities_of_every_choice_are_those_of_plain_numpy(numbers, vectors, others):
-    rng = np.random.default_rng(2)
-    choices = np.vstack([np.ones(12, dtype=bool), np.arange(12) < 5, rng.permutation(12) < 4])
-    left, right = rng.integers(0, 40, (2, 60))
-    codes = stored(vectors, numbers, ranges_of(others))
-    for kind in ("hamming",) if numbers == "binary" else ("cosine", "dot"):
-        found = similarities_by_choice(codes, left, right, choices, kind)
-        for values, choice in zip(found, choices, strict=True):
-            one, other = (codes[:, choice].astype(np.float64)[side] for side in (left, right))
-            dots, lengths = (one * other).sum(axis=1), np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
-            expected = {"hamming": -(one != other).sum(axis=1), "dot": dots, "cosine": dots / lengths}[kind]
-            assert values == pytest.approx(expected, abs=1e-12)
-
-
 def test_equal_pairs_have_equal_similarities_to_the_last_bit_and_zero_vectors_0(vectors):
     left, right = np.tile([0, 1, 2, 5], 9), np.tile([1, 0, 2, 6], 9)
     (cosines,) = similarities_by_choice(vectors, left, right, np.ones((1, 12), dtype=bool), "cosine")
@@ -109,13 +94,3 @@ def test_equal_pairs_have_equal_similarities_to_the_last_bit_and_zero_vectors_0(
     vectors[0, :5] = 0
     cosines = similarities_by_choice(vectors, [0, 0], [0, 1], np.arange(12)[None] < 5, "cosine")
     assert cosines.tolist() == [[0.0, 0.0]]
-
-
-def test_principal_components_are_those_of_a_singular_value_decomposition(vectors, others):
-    principal = principal_of(vectors)
-    _, _, directions = np.linalg.svd(vectors - vectors.mean(axis=0, dtype=np.float64))
-    assert np.abs(principal.directions.T) == pytest.approx(np.abs(directions), abs=1e-9)
-    expected = np.abs((others - vectors.mean(axis=0)) @ directions.T)
-    assert np.abs(principal.of(others)) == pytest.approx(expected, abs=1e-5)
-    assert principal_of(vectors[:4]).directions.shape == (12, 3)
-    assert principal_of(np.repeat(vectors[:1], 5, axis=0)).directions.shape == (12, 0)

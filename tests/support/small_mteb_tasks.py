@@ -1,5 +1,6 @@
 """Small tasks of MTEB on sentences of ours, scored by MTEB itself without a network."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -216,3 +217,12 @@ def scored_by_mteb(data: StsData, encode: Callable[[list[str]], Any], **options:
     task.data_loaded = True
     (scores,) = task.evaluate(Ours(), "test", encode_kwargs={}, num_proc=None, **options).values()
     return dict(scores)
+
+
+def write_predictions(folder: Path, task: str, **splits: Any) -> Path:
+    """Write a file of predictions as MTEB does; `splits` has the content of each split."""
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{task}_predictions.json"
+    meta = {"mteb_model_meta": {"model_name": "owner/model", "revision": "no_revision_available"}}
+    path.write_text(json.dumps(meta | {"default": splits}), encoding="utf-8")
+    return path

@@ -54,14 +54,9 @@ TIES = ("tied", "expected", "lowest", "highest")
 
 
 class PairedVectors(NamedTuple):
-    """The vectors of a model's pairs, and of other sentences for calibration.
+    """The vectors (m, d) of a model's pairs, with the rows (2, n) of both sides, the tasks one after the other.
 
-    Attributes:
-        tasks: the scored tasks.
-        vectors: (m, d), one row per distinct token sequence.
-        rows: (2, n) rows of both sides of the pairs, the tasks one after the other.
-        calibration: (c, d) vectors of sentences that are in no task.
-        left_out: number of sentences of the corpus that are in a task.
+    For calibration there are vectors (c, d) of a corpus; `left_out` of its sentences are in a task.
     """
 
     tasks: Sequence[ScoredTask]
@@ -80,12 +75,9 @@ class Cell(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """The scores of a smaller vector over k draws of its dimensions (one unless they are random).
+    """The scores (k, tasks) of a smaller vector over k draws of its dimensions; one unless they are random.
 
-    Attributes:
-        values: (k, tasks) scores.
-        terms: (n,) terms of the mean score over the draws, by task.
-        ties: means of `TIES` over the draws, by task.
+    By task there are the terms (n,) of the mean score, and the means of `TIES`.
     """
 
     values: Floats

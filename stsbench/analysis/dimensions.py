@@ -90,12 +90,9 @@ class Dimensions(OfVectors):
         scores = scores.merge(differences, how="left", on=["model", "group"]).fillna({"interval": ""})
         caption = "Mean cosine of two random sentences x 100; the percentage of it from the largest dimensions"
         compared = "Spearman x 100 by how vectors are compared, and the difference to the cosine"
-        return Tables(
-            [
-                Table(with_intervals(shares, ["model", "task", "dimensions"]), caption, notes=self.notes),
-                Table(scores.rename(columns={"group": "compared by"}), compared),
-            ]
-        )
+        shares = with_intervals(shares, ["model", "task", "dimensions"])
+        scores = scores.rename(columns={"group": "compared by"})
+        return Tables([Table(shares, caption, notes=self.notes), Table(scores, compared)])
 
     @property
     def notes(self) -> tuple[str, ...]:

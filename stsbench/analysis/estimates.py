@@ -18,14 +18,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Estimates:
-    """Intervals of estimates whose terms belong to blocks of items.
+    """Intervals of estimates whose terms belong to blocks of items; a value of fewer than `fewest` has none.
 
-    Attributes:
-        intervals: how they are computed.
-        fewest: items below which a value has no interval.
-        released: by block, which items share a sentence as released.
-        folded: by block, which items share a sentence by letters and digits.
-        joined: by blocks, `folded` of several together.
+    By block, `released` and `folded` know which items share a sentence as released, or by letters and digits;
+    `joined` is `folded` of several blocks together.
     """
 
     intervals: Intervals
@@ -51,18 +47,11 @@ class Estimates:
         normal: bool = False,
         scale: float = 1,
     ) -> dict[str, float]:
-        """Returns an estimate's `value`, `low` and `high`, NaN for undefined ones.
+        """Returns an estimate's `value`, `low` and `high` times `scale`, NaN for undefined ones.
 
         Items of one block depend on each other by sentences as released, those of several by letters and digits.
-
-        Args:
-            estimate: the estimate.
-            items: the number of its items.
-            correlation: whether it is a correlation x 100.
-            share: whether it is a share, whose limits are between 0 and 1.
-            normal: whether the interval is normal instead of Student's t, whose degrees of freedom are too few if
-                few items differ from the rest.
-            scale: factor of the three numbers.
+        A `correlation` is given x 100; a `share` has limits from 0 to 1. A `normal` interval replaces Student's t,
+        whose degrees of freedom are too few if few items differ from the rest.
         """
         value, level = estimate.value, self.intervals.level
         if np.isnan(value) or items < self.fewest or self.intervals.interval is None:

@@ -124,11 +124,8 @@ def match_ranks(
     """Returns the rank of each match: 1 plus the number of other sentences with a higher cosine.
 
     The query itself is left out; among ties the match is first. Searches with a vector without direction get the
-    last rank. `vectors` are (n, d), `searches` (m, 2) rows of queries and matches; `centred` subtracts the mean of
-    the rows first.
-
-    Returns:
-        (m,) ranks from 1, and masks of tied matches and of searches without direction.
+    last rank. `searches` are (m, 2) rows of queries and matches in `vectors`, of which `centred` subtracts the
+    mean. Also returns (m,) masks of tied matches and of searches without direction.
 
     >>> vectors = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.1]])
     >>> match_ranks(vectors, np.array([[0, 1], [0, 2]]), centred=False)[0].tolist()

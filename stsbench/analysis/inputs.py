@@ -136,11 +136,8 @@ class ScoredVectors:
     """The n scored pairs of a task, and the vectors of their m distinct sentences.
 
     Attributes:
-        task: its label.
         pairs: their rows of the items table.
-        vectors: (m, d), one row per distinct sentence.
-        left: (n,) the row of each pair's first sentence.
-        right: (n,) the row of each pair's second sentence.
+        left, right: (n,) the row in `vectors` of each pair's first and second sentence.
         ids: (m,) rising ids of the sentences (`data.shared.sentence_ids`).
         chains: (m,) the chain of shared sentences that each belongs to, over all tasks of the model.
     """
@@ -215,11 +212,7 @@ def bins_from(edges: Sequence[int]) -> Bins:
 
 
 def sides(pairs: pd.DataFrame, unit: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns the lengths of the first and of the second sentence of each pair.
-
-    Raises:
-        UserError: if the lengths are unknown.
-    """
+    """Returns the lengths of the first and of the second sentence of each pair; a UserError if unknown."""
     a, b = (np.asarray(pairs[f"{unit}_{side}"], dtype=float) for side in "ab")
     if (a < 0).any() or (b < 0).any():
         raise UserError(

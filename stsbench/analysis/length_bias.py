@@ -217,13 +217,9 @@ def _by_group(rows: pd.DataFrame, values: str = "value") -> pd.DataFrame:
 
 
 class _Task(NamedTuple):
-    """The measures of one task.
+    """The numbers of pairs of a task by group or bin, its estimates by measure and group, and sums over pairs.
 
-    Attributes:
-        name: its label.
-        pairs: the number of pairs, by group or bin.
-        estimates: by measure and group.
-        sums: over pairs: `x`, `y`, `xx`, `xy` (length difference and error), and by bin `n`, `x` and `y`.
+    The sums are `x`, `y`, `xx`, `xy` (length difference and error), and by bin `n`, `x` and `y`.
     """
 
     name: str

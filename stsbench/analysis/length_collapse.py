@@ -159,14 +159,7 @@ def unrelated_cosine(units: NDArray[np.float64], groups: NDArray[np.intp]) -> tu
     """Returns the mean cosine of all pairs of vectors in different groups, and the terms of the vectors.
 
     The products of all ordered pairs sum to the squared length of the sum of the vectors, those in a group to that
-    of the group's sum.
-
-    Args:
-        units: (n, d) vectors of length 1.
-        groups: (n,) integers.
-
-    Returns:
-        The mean, NaN if there is one group only, and (n,) terms, which sum to 0.
+    of the group's sum. `units` have the length 1. For one group alone the mean is NaN; the terms sum to 0.
 
     >>> round(unrelated_cosine(np.array([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]]), np.array([0, 0, 1]))[0], 12)
     0.4

@@ -209,11 +209,7 @@ class SentenceFeatures(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> "SentenceFeatures":
-        """Extracts the features of a sentence.
-
-        >>> SentenceFeatures.of("Two dogs don't run 1,500 m").numbers == {"2", "1,500"}
-        True
-        """
+        """Extracts the features of a sentence."""
         folded = text.casefold()
         words = frozenset(_WORD.findall(folded))
         numbers = {*_NUMBER.findall(folded), *(_SPELLED[word] for word in words & _SPELLED.keys())}
@@ -239,13 +235,9 @@ def kinds_by_words(table: pd.DataFrame, texts: Mapping[int, str]) -> list[PairKi
 
 @dataclass(frozen=True, eq=False)
 class RankedPairs:
-    """The n pairs of a task by the ranks of their gold scores and similarities.
+    """The n pairs of a task by the ranks of their gold scores and similarities: percentages of lower pairs.
 
-    Attributes:
-        name: the task's label.
-        similarity, gold: (n,) percentages of lower pairs, with half of the ties.
-        strata: (n,) codes of groups of pairs with similar gold scores.
-        kinds: the kinds of pairs by name.
+    Half of the ties count as lower. `strata` are codes of groups of pairs with similar gold scores.
     """
 
     name: str

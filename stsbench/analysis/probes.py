@@ -34,11 +34,7 @@ _LABEL = 16
 def probed(kinds: Sequence[str], sentences: Sequence[str], paraphrase: Floats, changed: Floats) -> pd.DataFrame:
     """Returns a row for each of n triples: `kind`, `sentence`, and the values whose means are the measures.
 
-    Args:
-        kinds: (n,) kinds of change.
-        sentences: (n,) sentences; triples of a kind with the same one are dependent.
-        paraphrase: (n,) cosines of the sentences with their paraphrases.
-        changed: (n,) cosines of the sentences with their changes.
+    Triples of a kind with the same sentence are dependent; `paraphrase` and `changed` are its cosines.
     """
     gap = paraphrase - changed
     right, tied = (gap > _SAME_COSINE).astype(float), (abs(gap) <= _SAME_COSINE).astype(float)

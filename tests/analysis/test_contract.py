@@ -2,7 +2,6 @@
 
 import inspect
 import json
-import re
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -10,7 +9,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import matplotlib.figure
 import numpy as np
 import pandas as pd
 import pytest
@@ -74,13 +72,12 @@ def alone_of(folder: Path, runs: dict[str, sb.RunRecord]) -> Callable[[str], Ana
     return cache(lambda name: analyse(name, folder, folder / "run"))
 
 
+Alone = Callable[[str], Analysis]
+
+
 @every_analysis
 def test_a_result_has_frame_tables_figure_section_and_json(
-    name: str,
-    folder: Path,
-    alone_of: Callable[[str], Analysis],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    name: str, folder: Path, alone_of: Alone, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     result = alone_of(name)
     assert type(result) is analysis(name)
@@ -88,13 +85,10 @@ def test_a_result_has_frame_tables_figure_section_and_json(
     assert result.to_dict() == json.loads(result.to("json"))
     tables = result.table()
     assert all(table.caption and len(table.frame) for table in tables)
-    assert str(tables) == str(result)
     assert all(note in str(result) for note in result.notes)
     assert all(isinstance(number, float) for number in result.numbers().values())
-    assert isinstance(result.plot(), matplotlib.figure.Figure)
     section = result.section()
-    assert (section.name, section.title) == (name, result.title)
-    assert len(section.tables) == sum(bool(len(table.frame)) for table in tables)
+    assert (section.name, section.title, len(section.tables)) == (name, result.title, len(tables))
     assert section.figures[0].svg.startswith("<?xml")
     words = [word for option in options_of(name, folder).items() for word in typed(*option)]
     run_command(monkeypatch, name, folder / "run", *words, "--json")
@@ -104,9 +98,8 @@ def test_a_result_has_frame_tables_figure_section_and_json(
 def typed(key: str, value: Any) -> list[str]:
     """Return an option as you type it."""
     if key in {"data", "query"}:
-        return [
-            word for item in ([value] if isinstance(value, str) else value) for word in (f"--{key}", str(item))
-        ]
+        values = [value] if isinstance(value, str) else value
+        return [word for item in values for word in (f"--{key}", str(item))]
     text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
     return ["--top" if key == "k" else f"--{key.replace('_', '-')}", text]
 
@@ -118,15 +111,11 @@ def run_command(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> None
     assert not end.value.code
 
 
-@every_analysis
-def test_an_analysis_is_a_public_verb_and_is_documented(name: str) -> None:
-    verb, kind = name.replace("-", "_"), analysis(name)
-    assert getattr(sb, verb) is kind.verb
-    assert verb in sb.__all__
+def test_analyses_are_public_verbs_and_documented() -> None:
     how_to = (ROOT / "docs" / "how-to" / "explain.md").read_text(encoding="utf-8")
-    assert f"\n| `{name}` | " in how_to
-    api = (ROOT / "docs" / "reference" / "api" / "stsbench.md").read_text(encoding="utf-8")
-    assert re.search(rf"autofunction:: {verb}$", api, re.MULTILINE)
+    for name in ANALYSES:
+        assert getattr(sb, name.replace("-", "_")) is analysis(name).verb
+        assert f"\n| `{name}` | " in how_to
 
 
 @every_analysis
@@ -135,7 +124,6 @@ def test_a_run_its_record_and_its_model_give_the_same_numbers(name: str, folder:
     options |= {"tasks": ["sample"]} if "tasks" in analysis(name).parameters else {}
     run = sb.evaluate(str(folder / A), "sample")
     frames = [analysis(name).verb(subject, **options).frame for subject in (run, str(folder / A))]
-    # A model without a run has no score.
     expected, found = (frame.drop(columns=["model", *(["sts"] if "sts" in frame else [])]) for frame in frames)
     pd.testing.assert_frame_equal(found, expected, check_exact=True)
 
@@ -152,17 +140,10 @@ BESIDE = (*SIMILAR, "other tasks", "other gold scores", "fewer items", "given si
     [(name, beside) for name in ANALYSES for beside in (*(BESIDE if name in OF_RECORDS else SIMILAR), "imported")],
 )
 def test_a_run_has_the_same_rows_alone_and_beside_another(
-    name: str,
-    beside: str,
-    folder: Path,
-    runs: dict[str, sb.RunRecord],
-    alone_of: Callable[[str], Analysis],
+    name: str, beside: str, folder: Path, runs: dict[str, sb.RunRecord], alone_of: Alone
 ) -> None:
-    if (
-        beside == "imported"
-        or (beside == "given similarities" and name not in OWN_SIMILARITY)
-        or (name, beside) == ("density", "other tasks")
-    ):
+    needs_vectors = beside == "given similarities" and name not in OWN_SIMILARITY
+    if beside == "imported" or needs_vectors or (name, beside) == ("density", "other tasks"):
         with pytest.raises(sb.UserError, match="second"):
             analyse(name, folder, runs[beside], folder / "run")
         return
@@ -213,7 +194,6 @@ def test_parameters_are_arguments_of_the_verb_and_are_checked() -> None:
     names = ["runs", "tasks", "data_dirs", "times", "published", "progress"]
     assert list(inspect.signature(ToyTies.verb).parameters) == names
     assert ToyTies.verb.__doc__.index("times: How often.") < ToyTies.verb.__doc__.index("Returns:")
-    assert (ToyTies.name, ToyTies.title) == ("toy-ties", "Toy ties")
     with pytest.raises(sb.UserError, match="--times 10: expected 1 to 9"):
         ToyTies(times=10)
     with pytest.raises(TypeError, match="unexpected keyword argument 'time'"):
@@ -225,8 +205,6 @@ def test_a_registered_analysis_has_a_command_a_part_of_explain_and_a_section_of_
 ) -> None:
     monkeypatch.setitem(sys.modules, "toy", SimpleNamespace(ToyTies=ToyTies))
     monkeypatch.setitem(ANALYSES, "toy-ties", "toy:ToyTies")
-    run_command(monkeypatch, "--help")
-    assert "toy-ties" in capsys.readouterr().out.partition("Analyses")[2]
     run_command(monkeypatch, "toy-ties", folder / "run", "--times", "3", "--published", "--json")
     assert json.loads(capsys.readouterr().out)[-1]["model"] == "paper"
     record = sb.evaluate(str(folder / A), "sample")

@@ -15,10 +15,7 @@ Encode = Callable[[list[str]], Any]
 def plain_ranks(encode: Encode, pairs: list[tuple[str, str, float]], share: float, *, centred: bool) -> list[int]:
     """Return the ranks as the authors' code finds them, a search at a time."""
     best = sorted(pairs, key=lambda pair: pair[2], reverse=True)[: int(len(pairs) * share)]
-    searches: list[tuple[str, str]] = []
-    for one, other, _ in best:
-        searches += [search for search in ((one, other), (other, one)) if search not in searches]
-    searches = list(dict.fromkeys(searches))
+    searches = list(dict.fromkeys(search for one, other, _ in best for search in ((one, other), (other, one))))
     sentences = list(dict.fromkeys(text for one, other, _ in pairs for text in (one, other)))
     matrix = np.asarray(encode(sentences), dtype=float)
     if centred:

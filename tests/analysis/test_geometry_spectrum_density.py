@@ -29,22 +29,6 @@ def geometry_of(models: dict[str, PairVectors], scores: Any = None, **options: A
     return analysis.compute(models)
 
 
-def spectrum_of(vectors: dict[str, Any]) -> Spectrum:
-    """Returns the spectrum of one sentence per row of the vectors."""
-    rows = {name: np.arange(len(matrix)) for name, matrix in vectors.items()}
-    return Spectrum().compute(
-        {name: PairVectors(matrix, rows[name], np.zeros(0), rows[name]) for name, matrix in vectors.items()}
-    )
-
-
-def density_of(
-    tables: dict[str, pd.DataFrame], gold_range: tuple[float, float] = (0, 5), **options: Any
-) -> Density:
-    statistic = Correlation("spearman", "all", "cosine")
-    scored = {name: [ScoredTask("made", statistic, table, gold_range)] for name, table in tables.items()}
-    return Density(**options).compute(scored)
-
-
 def test_positive_pairs_are_above_the_threshold_and_every_sentence_counts_as_often_as_it_occurs() -> None:
     pairs = pairs_of()
     (row,) = geometry_of({"a": pairs}, {"a": 78.9}).frame.to_dict("records")
@@ -70,7 +54,9 @@ def test_zero_vectors_are_left_out_and_counted() -> None:
 
 def test_the_spectrum_is_that_of_normalised_vectors_as_they_are_and_centred() -> None:
     vectors = np.random.default_rng(0).normal(size=(50, 7)) + 0.4
-    result = spectrum_of({"a": np.vstack([vectors, np.zeros((2, 7))])})
+    rows = np.arange(52)
+    given = PairVectors(np.vstack([vectors, np.zeros((2, 7))]), rows, np.zeros(0), rows)
+    result = Spectrum().compute({"a": given})
     frame = result.frame
     assert set(frame["sentences"]) == {50}
     units = unit_rows(vectors)
@@ -83,17 +69,15 @@ def test_the_spectrum_is_that_of_normalised_vectors_as_they_are_and_centred() ->
     assert result.table()[0].frame["centred"].tolist() == ["no", "yes"]
 
 
-def scored(seed: int = 0) -> pd.DataFrame:
-    rng = np.random.default_rng(seed)
-    gold = np.repeat([0.0, 0.9, 1.0, 2.5, 3.0, 4.0, 5.0], 20)
-    return pd.DataFrame({"gold": gold, "cosine": np.clip(gold / 5 + rng.normal(0, 0.1, size=140), -1, 1)})
-
-
 def test_a_bucket_holds_its_lower_end_and_the_last_one_both() -> None:
-    frame = density_of({"a": scored()}).frame
+    gold = np.repeat([0.0, 0.9, 1.0, 2.5, 3.0, 4.0, 5.0], 20)
+    noise = np.random.default_rng(0).normal(0, 0.1, size=140)
+    table = pd.DataFrame({"gold": gold, "cosine": np.clip(gold / 5 + noise, -1, 1)})
+    task = ScoredTask("made", Correlation("spearman", "all", "cosine"), table, (0, 5))
+    frame = Density().compute({"a": [task]}).frame
     sizes = frame.drop_duplicates("bucket").set_index("bucket")["pairs"].to_dict()
     assert sizes == {"[0, 1)": 40, "[1, 2)": 20, "[2, 3)": 20, "[3, 4)": 20, "[4, 5]": 40}
-    own = scored()[lambda table: table["gold"] >= 4]["cosine"]
+    own = table["cosine"][gold >= 4]
     row = frame[frame["bucket"] == "[4, 5]"].iloc[0]
     assert (row["mean"], row["median"], row["q05"]) == pytest.approx(
         (own.mean(), own.median(), own.quantile(0.05))

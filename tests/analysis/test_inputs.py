@@ -1,6 +1,5 @@
 """Where the vectors and pairs of analyses come from: records, caches and models; and `explain` and its page."""
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from stsbench.analysis.density import kernel_density
 from stsbench.analysis.geometry import score_beside
 from stsbench.analysis.retrieve import find_neighbours
 from stsbench.base.errors import UserError
-from stsbench.data.benchmarks import load_sample, sample_sentences
+from stsbench.data.benchmarks import load_sample
 from stsbench.data.sentences import sentences_in
 from stsbench.encoders.plan import embed
 from stsbench.scoring.subjects import RecordedModel
@@ -65,9 +64,8 @@ def test_the_record_of_a_callable_or_of_similarities_cannot_encode(tmp_path: Pat
     assert list(explanation.missing) == [name for name in ANALYSES if name not in explanation.parts]
     with pytest.raises(UserError, match="the record of a callable"):
         sb.explain(record, intervals=NO_INTERVALS)
-    similarities = tmp_path / "s.txt"
-    similarities.write_text("\n".join(f"{x:.4f}" for x in np.linspace(0, 1, 252)), encoding="utf-8")
-    given = sb.import_results(similarities, gold="sample")
+    np.save(tmp_path / "s.npy", np.linspace(0, 1, 252))
+    given = sb.import_results(tmp_path / "s.npy", gold="sample")
     with pytest.raises(UserError, match="the record of saved similarities cannot make any"):
         sb.spectrum(given, task="sample")
     with pytest.raises(UserError, match="has given similarities instead of cosines"):
@@ -114,12 +112,10 @@ def test_explain_reads_a_task_once_and_writes_the_same_page_again(
     assert list(explanation.parts) == list(explanation.to_dict()) == list(ANALYSES)
     assert set(explanation.frame["analysis"]) == set(ANALYSES)
     page = explanation.save(tmp_path / "page")
-    text = page.read_text(encoding="utf-8")
     for name in ANALYSES:
-        assert f"]({name}.png)" in text
+        assert f"]({name}.png)" in page.read_text(encoding="utf-8")
         assert (page.parent / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert len(pd.read_csv(page.parent / f"{name}.csv")) == len(explanation[name].frame) > 0
-    assert len(re.findall(r"^\*\*", text, re.MULTILINE)) == len(explanation.table())
     before = {path.name: path.read_bytes() for path in page.parent.iterdir()}
     explanation.save(tmp_path / "page")
     assert {path.name: path.read_bytes() for path in page.parent.iterdir()} == before
@@ -134,8 +130,6 @@ def test_neighbours_are_those_of_a_full_sort_without_zero_vectors() -> None:
     expected = np.argsort(-cosines, axis=1)[:, :12]
     assert found.rows.tolist() == expected.tolist()
     assert found.cosines == pytest.approx(np.take_along_axis(cosines, expected, axis=1))
-    with pytest.raises(UserError, match="49 neighbours: a model has nonzero vectors of 48 sentences only"):
-        find_neighbours("a model", queries, [corpus], 49)
 
 
 def test_a_corpus_has_each_sentence_once_by_the_number_of_its_line(
@@ -145,9 +139,6 @@ def test_a_corpus_has_each_sentence_once_by_the_number_of_its_line(
     path.write_text("\ufeffthe owl sings\n\n the owl sings \r\nrain again\n", encoding="utf-8")
     frame = sb.retrieve(hash_encode, query="the owl", corpus=path, k=2).frame
     assert frame[["sentence", "number"]].values.tolist() == [["the owl sings", 1], ["rain again", 3]]
-    query = sample_sentences()[17]
-    first = sb.retrieve(hash_encode, query=query, k=1).to_dict()
-    assert [(row["sentence"], row["number"], round(row["cosine"], 6)) for row in first] == [(query, 18, 1.0)]
 
 
 def test_a_density_reflects_what_falls_outside_and_needs_spread() -> None:

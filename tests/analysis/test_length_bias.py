@@ -31,7 +31,9 @@ def made(pairs: int = 300, seed: int = 0, slope: float = 0.0) -> pd.DataFrame:
     difference = (table["words_a"] - table["words_b"]).abs()
     scaled = (table["gold"] - low) / (5 - low)
     table["cosine"] = scaled + slope / 100 * difference + rng.normal(0, 0.05, size=pairs)
-    return with_ids(table)
+    numbers = np.arange(pairs, dtype=np.uint64)
+    ids = {"a": 2 * numbers, "b": 2 * numbers + 1}
+    return table.assign(**{f"{kind}_{side}": of for side, of in ids.items() for kind in ("sentence", "folded")})
 
 
 def scored(table: pd.DataFrame) -> list[ScoredTask]:
@@ -62,10 +64,8 @@ def test_groups_and_values_are_those_of_plain_pandas(unit: str, threshold: int) 
     frame = bias_of(table, length=unit, threshold=threshold).frame
     plain = table.copy()
     plain["short"] = (plain[f"{unit}_a"] - plain[f"{unit}_b"]).abs() <= threshold
-    plain["gold01"] = plain["gold"] / 5
-    sick_like = plain["task"] == "two"
-    plain.loc[sick_like, "gold01"] = (plain.loc[sick_like, "gold"] - 1) / 4
-    plain["error"] = (plain["cosine"] - plain["gold01"]) * 100
+    scaled = (plain["gold"] / 5).where(plain["task"] == "one", (plain["gold"] - 1) / 4)
+    plain["error"] = (plain["cosine"] - scaled) * 100
     means: dict[tuple[str, str], list[float]] = {}
     for short, group in ((True, f"<= {threshold}"), (False, f"> {threshold}")):
         for task in ("one", "two"):
@@ -110,15 +110,6 @@ def test_the_curve_and_the_slope_are_those_of_plain_least_squares() -> None:
     assert value(frame, task="one", measure="slope")["value"] == pytest.approx(
         np.polyfit(difference[one], error[one], 1)[0]
     )
-
-
-def with_ids(table: pd.DataFrame, copies: int = 1) -> pd.DataFrame:
-    """Give every pair two sentences of its own, and each so many copies."""
-    numbers = np.arange(len(table), dtype=np.uint64)
-    table = table.assign(
-        sentence_a=2 * numbers, sentence_b=2 * numbers + 1, folded_a=2 * numbers, folded_b=2 * numbers + 1
-    )
-    return pd.concat([table] * copies, ignore_index=True)
 
 
 def designed(contrast: float) -> pd.DataFrame:

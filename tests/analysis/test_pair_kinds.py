@@ -1,7 +1,6 @@
 """Kinds of pairs: what is planted is found, nothing where nothing is, and a jackknife confirms the terms."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,13 +48,8 @@ def inside(tasks: Sequence[RankedPairs]) -> list[Any]:
 
 def leave_out(task: RankedPairs, pair: int) -> RankedPairs:
     kept = np.arange(len(task)) != pair
-    return replace(
-        task,
-        similarity=ranks(task.similarity[kept]),
-        gold=ranks(task.gold[kept]),
-        strata=task.strata[kept],
-        kinds={"y": PairKind("x", "y", task.kinds["y"].inside[kept])},
-    )
+    kinds = {"y": PairKind("x", "y", task.kinds["y"].inside[kept])}
+    return RankedPairs(task.name, ranks(task.similarity[kept]), ranks(task.gold[kept]), task.strata[kept], kinds)
 
 
 def plain_shift(tasks: Sequence[RankedPairs]) -> float:
@@ -103,21 +97,12 @@ def test_kinds_are_told_apart_by_words_as_their_names_say() -> None:
         "long": "one two three four five six seven eight nine ten a b c d e f g h i j",
     }
     ids = dict(zip(texts, sentence_ids(texts.values()).tolist(), strict=True))
-    pairs = [
-        ("plain", "negated"),
-        ("negated", "nothing"),
-        ("numbers", "other"),
-        ("numbers", "spelled"),
-        ("plain", "same"),
-        ("plain", "nothing"),
-        ("long", "long"),
-    ]
-    table = pd.DataFrame({"sentence_a": [ids[a] for a, _ in pairs], "sentence_b": [ids[b] for _, b in pairs]})
-    table = table.assign(
-        gold=[0.0, 0.9, 1.0, 2.5, 5.0, 3.0, 4.0],
-        words_a=[len(texts[a].split()) for a, _ in pairs],
-        words_b=[len(texts[b].split()) for _, b in pairs],
-    )
+    firsts = ["plain", "negated", "numbers", "numbers", "plain", "plain", "long"]
+    seconds = ["negated", "nothing", "other", "spelled", "same", "nothing", "long"]
+    table = pd.DataFrame({"gold": [0.0, 0.9, 1.0, 2.5, 5.0, 3.0, 4.0]})
+    for side, sentences in (("a", firsts), ("b", seconds)):
+        table[f"sentence_{side}"] = [ids[name] for name in sentences]
+        table[f"words_{side}"] = [len(texts[name].split()) for name in sentences]
     by_id = {ids[name]: text for name, text in texts.items()}
     kinds = [*kinds_by_numbers(table, (0.0, 5.0)), *kinds_by_words(table, by_id)]
     found = {(kind.feature, kind.name): np.flatnonzero(kind.inside).tolist() for kind in kinds}
@@ -133,6 +118,7 @@ def test_kinds_are_told_apart_by_words_as_their_names_say() -> None:
     # Each word is looked at whatever stands beside it.
     assert SentenceFeatures.of("It is not, I say.").negates
     assert not SentenceFeatures.of("A notable knot").negates
+    assert SentenceFeatures.of("Two dogs don't run 1,500 m").numbers == {"2", "1,500"}
 
 
 def test_ratings_that_are_far_apart_are_a_kind_where_they_are_published() -> None:
@@ -148,9 +134,7 @@ def test_ratings_that_are_far_apart_are_a_kind_where_they_are_published() -> Non
 def test_what_needs_words_is_left_out_where_the_data_is_not_here(tmp_path: Path) -> None:
     data = tmp_path / "pairs.tsv"
     write_pairs(data, pairs=200)
-    run = sb.evaluate(
-        lambda texts: [[len(text), text.count("w")] for text in texts], data=data, intervals=sb.Intervals(None)
-    )
+    run = sb.evaluate(lambda texts: [[len(text), text.count("w")] for text in texts], data=data)
     kinds = sb.pair_kinds(run)
     assert {NEGATION, NUMBERS, OVERLAP}.isdisjoint(kinds.frame["feature"])
     (note,) = kinds.table()[0].notes

@@ -33,11 +33,6 @@ def letters(texts: list[str]) -> NDArray[np.float64]:
     return np.array([[0.1 + text.casefold().count(letter) for letter in ascii_lowercase] for text in texts])
 
 
-def frame_of(cosines: dict[str, Any], kinds: list[str], sentences: list[str], intervals: sb.Intervals) -> Any:
-    given = {name: probed(kinds, sentences, *sides) for name, sides in cosines.items()}
-    return Probes(intervals=intervals).compute(given).frame
-
-
 def cosine(u: NDArray[np.float64], v: NDArray[np.float64]) -> float:
     return float(u @ v / np.sqrt((u @ u) * (v @ v)))
 
@@ -93,12 +88,9 @@ def test_every_number_is_the_plain_one_with_its_interval() -> None:
         gaps = {name: of[:, 0] - of[:, 1] for name, of in sides.items()}
         right = {name: (gap > 1e-6).astype(float) for name, gap in gaps.items()}
         for name, of in sides.items():
-            for column, measure in enumerate(("paraphrase", "changed")):
+            for values, measure in zip((*of.T, gaps[name]), ("paraphrase", "changed", "gap"), strict=True):
                 found = numbers(frame, model=name, kind=kind, measure=measure)
-                assert found == pytest.approx(by_t(of[:, column]), nan_ok=True, abs=1e-7)
-            assert numbers(frame, model=name, kind=kind, measure="gap") == pytest.approx(
-                by_t(gaps[name]), nan_ok=True, abs=1e-7
-            )
+                assert found == pytest.approx(by_t(values), nan_ok=True, abs=1e-7)
             share = right[name].mean()
             limits = proportion_confint(right[name].sum(), 40, method="wilson")
             assert numbers(frame, model=name, kind=kind, measure="order") == pytest.approx((share, *limits))
@@ -114,13 +106,12 @@ def test_every_number_is_the_plain_one_with_its_interval() -> None:
 
 
 def test_triples_of_one_sentence_count_as_dependent() -> None:
-    rng = np.random.default_rng(2)
-    base = np.repeat(rng.uniform(0, 1, size=20), 3)
-    cosines = {"a": (base, np.full(60, 0.5))}
-    kinds, sentences = ["k"] * 60, [str(number // 3) for number in range(60)]
-    shared = frame_of(cosines, kinds, sentences, sb.Intervals())
-    alone = frame_of(cosines, kinds, sentences, sb.Intervals("independent"))
-    once = frame_of({"a": (base[::3], np.full(20, 0.5))}, kinds[:20], sentences[::3], sb.Intervals())
+    base = np.repeat(np.random.default_rng(2).uniform(0, 1, size=20), 3)
+    thrice = probed(["k"] * 60, [str(number // 3) for number in range(60)], base, np.full(60, 0.5))
+    shared, alone, once = (
+        Probes(intervals=sb.Intervals(how)).compute({"a": given}).frame
+        for given, how in ((thrice, "dyadic"), (thrice, "independent"), (thrice[::3], "dyadic"))
+    )
     # Three copies of a triple say what one does.
     for measure in ("gap", "order"):
         assert numbers(shared, measure=measure) == pytest.approx(numbers(once, measure=measure))

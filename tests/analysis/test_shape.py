@@ -14,7 +14,7 @@ from scipy.stats import skew, spearmanr
 import stsbench as sb
 from stsbench.analysis.length_collapse import unrelated_cosine
 from stsbench.data.benchmarks import load_sample, load_sts
-from stsbench.data.tables import StsData, same_letters
+from stsbench.data.tables import same_letters
 
 Encode = Callable[[list[str]], Any]
 NO_INTERVALS = sb.Intervals(None)
@@ -43,24 +43,17 @@ class Plain:
 
     def chains(self) -> list[int]:
         """Return which chain of pairs each sentence is in, those alike by letters and digits being one."""
-        chain = {same_letters(text) or text: number for number, text in enumerate(self.texts)}
         keys = [same_letters(text) or text for text in self.texts]
-        moved = True
-        while moved:
-            moved = False
+        chain = {key: number for number, key in enumerate(keys)}
+        for _ in keys:
             for a, b in zip(self.left, self.right, strict=True):
-                low = min(chain[keys[a]], chain[keys[b]])
-                for key in (keys[a], keys[b]):
-                    moved |= chain[key] != low
-                    chain[key] = low
+                chain[keys[a]] = chain[keys[b]] = min(chain[keys[a]], chain[keys[b]])
         return [chain[key] for key in keys]
 
     def spearman(self, vectors: NDArray[np.float64]) -> float:
         """Return the score x 100 of the cosines of some vectors of the sentences."""
-        cosines = [
-            vectors[a] @ vectors[b] / (np.linalg.norm(vectors[a]) * np.linalg.norm(vectors[b]))
-            for a, b in zip(self.left, self.right, strict=True)
-        ]
+        left, right = vectors[self.left], vectors[self.right]
+        cosines = (left * right).sum(axis=1) / (np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1))
         return float(100 * spearmanr(self.pairs["gold"], cosines).statistic)
 
 
@@ -68,9 +61,7 @@ def hold_dimensions(plain: Plain, frame: pd.DataFrame, top: tuple[int, ...], tol
     """Hold shares and scores against sums over dimensions, one after the other."""
     units, n = plain.units, len(plain.units)
     # Of all pairs i < j at once: what is left of the square of the sum.
-    made = np.array(
-        [(units[:, k].sum() ** 2 - (units[:, k] ** 2).sum()) / (n * (n - 1)) for k in range(units.shape[1])]
-    )
+    made = (units.sum(axis=0) ** 2 - (units**2).sum(axis=0)) / (n * (n - 1))
     assert numbers_of(frame, "mean cosine") == pytest.approx(made.sum(), abs=tolerance)
     order = sorted(range(len(made)), key=lambda k: -made[k])
     for count in top:
@@ -83,13 +74,9 @@ def hold_dimensions(plain: Plain, frame: pd.DataFrame, top: tuple[int, ...], tol
     standard = (plain.vectors - plain.vectors.mean(axis=0)) / plain.vectors.std(axis=0)
     assert numbers_of(frame, "spearman", "standardised") == pytest.approx(plain.spearman(standard), abs=1e-3)
     assert numbers_of(frame, "spearman", "cosine") == pytest.approx(plain.spearman(plain.vectors), abs=1e-3)
-    of_ranks = [
-        spearmanr(plain.vectors[a], plain.vectors[b]).statistic
-        for a, b in zip(plain.left, plain.right, strict=True)
-    ]
-    distances = [
-        -np.abs(plain.vectors[a] - plain.vectors[b]).sum() for a, b in zip(plain.left, plain.right, strict=True)
-    ]
+    sides = list(zip(plain.vectors[plain.left], plain.vectors[plain.right], strict=True))
+    of_ranks = [spearmanr(a, b).statistic for a, b in sides]
+    distances = [-np.abs(a - b).sum() for a, b in sides]
     for way, similarity in (("ranks", of_ranks), ("manhattan", distances)):
         expected = 100 * spearmanr(plain.pairs["gold"], similarity).statistic
         assert numbers_of(frame, "spearman", way) == pytest.approx(expected, abs=1e-3)
@@ -137,8 +124,7 @@ def test_the_numbers_are_those_of_the_plainest_computation_on_the_sample(
     hold_collapse(plain, sb.length_collapse(hash_encode, tasks=["sample"]).frame)
 
 
-def test_unrelated_are_all_pairs_of_a_bin_that_no_chain_joins(toy_data: Callable[..., StsData]) -> None:
-    # Few words: one chain joins most sentences, others stand alone.
+def test_unrelated_are_all_pairs_of_a_bin_that_no_chain_joins() -> None:
     vectors = np.random.default_rng(0).normal(size=(30, 4)) + 0.5
     units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     groups = np.random.default_rng(1).integers(0, 12, size=30)
@@ -176,15 +162,15 @@ def test_several_tasks_have_a_mean_and_all_sentences_together(benchmark_folder: 
 def test_an_interval_is_wider_where_a_chain_joins_sentences_and_absent_where_none_is_asked_for(
     verb: Callable[..., Any], hash_encode: Encode
 ) -> None:
-    frames = {
-        how: verb(hash_encode, tasks=["sample"], intervals=sb.Intervals(how)).frame
+    dyadic, independent, none = (
+        verb(hash_encode, tasks=["sample"], intervals=sb.Intervals(how)).frame
         for how in ("dyadic", "independent", None)
-    }
-    assert frames[None]["low"].isna().all()
-    assert frames["dyadic"]["value"].equals(frames[None]["value"])
-    widths = {how: frames[how]["high"] - frames[how]["low"] for how in ("dyadic", "independent")}
-    assert (widths["dyadic"].dropna() > 0).all()
-    wider = widths["dyadic"] - widths["independent"]
+    )
+    assert none["low"].isna().all()
+    assert dyadic["value"].equals(none["value"])
+    width = dyadic["high"] - dyadic["low"]
+    assert (width.dropna() > 0).all()
+    wider = width - (independent["high"] - independent["low"])
     assert (wider.dropna() > -1e-9).all()
     # Of the sample's few hubs no two are of one chain.
     assert (wider > 1e-9).any() or verb is sb.hubness

@@ -28,9 +28,8 @@ def test_scores_and_moved_pairs_are_those_of_a_plain_computation() -> None:
     gold = np.asarray(data.pairs["gold"], dtype=float)
 
     def cosines(change: Any) -> Any:
-        sides = [
-            np.array(letters([change(text) for text in side]), dtype=float) for side in zip(*pairs, strict=True)
-        ]
+        changed = [[change(text) for text in side] for side in zip(*pairs, strict=True)]
+        sides = [np.array(letters(texts), dtype=float) for texts in changed]
         first, second = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in sides)
         return (first * second).sum(axis=1).round(12)
 
@@ -65,10 +64,9 @@ def test_typos_depend_on_the_sentence_and_the_seed_alone_and_more_of_them_hold_t
     few, many = ([misspell(text, share=share, seed=2) for text in texts] for share in (0.05, 0.10))
     assert [misspell(text, share=0.05, seed=2) for text in reversed(texts)] == few[::-1]
     assert few != [misspell(text, share=0.05, seed=3) for text in texts]
-    triples = [
-        words for same in zip(texts, few, many, strict=True) for words in zip(*map(str.split, same), strict=True)
-    ]
+    words = [" ".join(side).split() for side in (texts, few, many)]
+    triples = list(zip(*words, strict=True))
     assert all(lightly in {whole, heavily} and whole[0] == heavily[0] for whole, lightly, heavily in triples)
-    longer = [words for words in triples if sum(map(str.isalpha, words[0])) > 2]
-    at_few, at_many = (np.mean([words[place] != words[0] for words in longer]) for place in (1, 2))
+    longer = [forms for forms in triples if sum(map(str.isalpha, forms[0])) > 2]
+    at_few, at_many = (np.mean([forms[place] != forms[0] for forms in longer]) for place in (1, 2))
     assert (at_few, at_many) == (pytest.approx(0.05, abs=0.02), pytest.approx(0.10, abs=0.03))

@@ -101,7 +101,7 @@ def tables(run: Path | None, folder: Path) -> None:
         model = record.model.model_copy(update={"name": job.folder, "weights_sha256": f"{number:064x}"})
         renamed = record.model_copy(update={"model": model})
         save_run(renamed, place.jobs / job.folder)
-        write_finished(job, place.jobs / job.folder, analyses={}, training=1.0, measuring=1.0)
+        write_finished(job, place.jobs / job.folder, {}, {"training": 1.0, "measuring": 1.0})
     start = time.perf_counter()
     result = sb.sweep(experiment, place.path)
     assert isinstance(result, Sweep)

@@ -12,8 +12,11 @@ from dataclasses import asdict, dataclass
 from itertools import combinations, pairwise
 from typing import Any, Literal, NamedTuple
 
-from stsbench.reproduction.differences import LEVEL, ClaimedDifference, Comparer, Numbers
+import pandas as pd
+
+from stsbench.reproduction.differences import ClaimedDifference, Comparer, Numbers
 from stsbench.reproduction.table_plan import Names, TableClaim
+from stsbench.statistics import LEVEL
 from stsbench.statistics.significance import holm
 
 Verdict = Literal["supported", "contradicted", "undecided", "not answered"]
@@ -100,7 +103,7 @@ class Answer:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns it as plain data; None for unknown."""
-        differences = [asdict(difference) for difference in self.differences]
+        differences = [asdict(difference).items() for difference in self.differences]
         return {
             "name": self.claim.name,
             "says": self.claim.says,
@@ -111,13 +114,7 @@ class Answer:
             "scale": self.scale,
             "evidence": self.evidence,
             "seeds_needed": self.needed,
-            "differences": [
-                {
-                    key: None if isinstance(value, float) and math.isnan(value) else value
-                    for key, value in of.items()
-                }
-                for of in differences
-            ],
+            "differences": [{key: None if pd.isna(value) else value for key, value in of} for of in differences],
         }
 
 

@@ -14,13 +14,11 @@ from stsbench.base.errors import UserError
 from stsbench.judging.aligned import AlignedScores, aligned_scores
 from stsbench.judging.seeds import runs_over_pairs
 from stsbench.records.record import RunRecord
-from stsbench.statistics import DEPENDENCE
+from stsbench.statistics import DEPENDENCE, LEVEL
 from stsbench.statistics.dependence import Variance
 from stsbench.statistics.estimate import Estimate
 from stsbench.statistics.intervals import seeds_needed
 from stsbench.statistics.seeds import Runs, mean_variance
-
-LEVEL = 0.95
 
 _ONE_RUN = "no error is known: one run does not show how much seeds differ"
 _ONE_CHECKPOINT = "pairs, of one checkpoint"

@@ -15,7 +15,7 @@ from stsbench.data.reading import places
 from stsbench.published.catalogue import exhibits, rows_of, tables
 from stsbench.render.table import Result, Table, Tables
 from stsbench.reproduction.answers import answers
-from stsbench.reproduction.differences import LEVEL, Comparer, Numbers, error_of
+from stsbench.reproduction.differences import Comparer, Numbers, error_of
 from stsbench.reproduction.layout import OF_HEADS, Layout, experiment_of, layout, measure_of, on_sample
 from stsbench.reproduction.reproduced import Cost, ReproducedCell, Reproduction
 from stsbench.reproduction.table_plan import (
@@ -29,6 +29,7 @@ from stsbench.reproduction.table_plan import (
     scales,
 )
 from stsbench.scoring.run import RUNS
+from stsbench.statistics import LEVEL
 from stsbench.statistics.estimate import Estimate
 from stsbench.sweeps.experiment import Experiment
 from stsbench.sweeps.folder import LAST, JobState
@@ -155,7 +156,7 @@ def reproductions() -> Reproductions:
     """Lists the papers' tables and figures, with what reproducing them takes at each scale.
 
     >>> reproductions().frame.set_index("table").loc["esimcse-coling2022-9", "demo"]
-    '6 trainings; 5 of its rows left out'
+    'trainings: 6; 5 of its rows left out'
     """
     return Reproductions()
 
@@ -166,9 +167,8 @@ def _takes(plan: TablePlan, name: str, scale: ScaleName) -> str:
     if plan.cannot or not planned.made:
         return f"cannot be made: {plan.cannot or next(iter(planned.missing.values()))}"
     trained = sum(made.is_trained for made in planned.made)
-    trainings, measured = trained * len(scales()[scale].seeds), len(planned.made) - trained
-    parts = [f"{trainings} training{'s' if trainings > 1 else ''}"] if trained else []
-    parts += [f"{measured} checkpoint{'s' if measured > 1 else ''} measured"] if measured else []
+    counts = {"trainings": trained * len(scales()[scale].seeds), "checkpoints": len(planned.made) - trained}
+    parts = [f"{what}: {count}" for what, count in counts.items() if count]
     parts += [f"analysis {plan.analysis}"] if plan.analysis else []
     parts += ["by our reading of the text"] if plan.reading else []
     return ", ".join(parts) + (f"; {len(planned.missing)} of its rows left out" if planned.missing else "")
@@ -328,16 +328,13 @@ def _as_text(value: Any) -> str:
 
 def _why_empty(plan: TablePlan, name: str, place: tuple[str, str], sweep: Sweep, jobs: set[str]) -> str:
     """Returns why a cell is empty that nothing prevents; "" if its column is never filled."""
-    row, column = place
     if not any(state.folder is not None and state.job.cell["row"] in jobs for state in sweep.jobs):
         return "not done yet"
-    if not plan.analysis and not plan.columns_of(name)[column]:
+    if not plan.analysis and not plan.columns_of(name)[place[1]]:
         return ""
-    if not on_sample(sweep.experiment):
-        return "the jobs have no such number"
-    if plan.analysis and _where(plan, row, name, column, sample=True) is not None:
-        return "the sample has no such pairs"
-    return "not measured: the paper's tasks are not here, and the sample in their place is one task"
+    if on_sample(sweep.experiment):
+        return "not measured: the paper's tasks are not here, and the sample in their place has no such number"
+    return "the jobs have no such number"
 
 
 def _printed(name: str) -> dict[tuple[str, str], float]:

@@ -59,6 +59,11 @@ class ExperimentFolder:
         """Returns the file with the reason why a unit failed; absent if it did not."""
         return self.path / "failed" / f"{unit}.txt"
 
+    def write_failure(self, unit: str, reason: str) -> None:
+        """Writes the reason why a unit failed."""
+        with atomic_path(self.failure(unit)) as path:
+            path.write_text(f"{reason}\n", encoding="utf-8")
+
     def experiment(self) -> Experiment | None:
         """Returns the experiment in the folder; None if there is none."""
         file = self.path / EXPERIMENT
@@ -193,19 +198,14 @@ def _state(folder: ExperimentFolder, job: Job, path: Path | None) -> JobState:
 
 
 def write_finished(
-    job: Job,
-    folder: Path,
-    *,
-    analyses: Mapping[str, float | None],
-    training: float,
-    measuring: float,
+    job: Job, folder: Path, analyses: Mapping[str, float | None], times: Mapping[str, float]
 ) -> None:
     """Writes `job.json` into a job's folder, as the last file; times are in seconds."""
     content = {
         "job": job.id,
         "analyses": dict(analyses),
         "stsbench": __version__,
-        "times": {"training": round(training, 3), "measuring": round(measuring, 3)},
+        "times": {name: round(seconds, 3) for name, seconds in times.items()},
     }
     files = {path.relative_to(folder).as_posix() for pattern in _FILES for path in folder.glob(pattern)}
     Manifest.of(folder, content, files).write(folder, JOB)
@@ -269,12 +269,6 @@ def of_training(log: Sequence[dict[str, Any]]) -> dict[str, float | None]:
 
 
 def of_analysis(name: str, result: "Analysis") -> dict[str, float | None]:
-    """Returns the headline numbers of an analysis; None for undefined.
-
-    >>> import stsbench as sb
-    >>> result = sb.geometry(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
-    >>> list(of_analysis("geometry", result))
-    ['geometry: alignment', 'geometry: uniformity', 'geometry: mean cosine']
-    """
+    """Returns the headline numbers of an analysis; None for undefined."""
     numbers = result.numbers().items()
     return {f"{name}: {of}": value if isfinite(value) else None for of, value in numbers}

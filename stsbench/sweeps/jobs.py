@@ -102,16 +102,18 @@ class Job:
     @cached_property
     def folder(self) -> str:
         """The name of its folder, with labels and the hash."""
-        parts = [f"{name.rpartition('.')[2]}-{label}" for name, label in self.cell.items()]
-        parts += [] if self.seed is None else [f"seed-{self.seed}"]
-        slug = re.sub(r"[^\w.-]+", "-", "_".join(parts)).strip("-._")[:_LONGEST_SLUG]
+        slug = re.sub(r"[^\w.-]+", "-", "_".join(self._parts)).strip("-._")[:_LONGEST_SLUG]
         return f"{slug}-{self.id}" if slug else self.id
 
     @property
     def label(self) -> str:
         """Its name in messages, with labels and seed."""
-        parts = [f"{name.rpartition('.')[2]} {label}" for name, label in self.cell.items()]
-        return ", ".join([*parts, *([] if self.seed is None else [f"seed {self.seed}"])]) or "the only job"
+        return ", ".join(self._parts) or "the only job"
+
+    @property
+    def _parts(self) -> list[str]:
+        labels = self.cell if self.seed is None else {**self.cell, "seed": self.seed}
+        return [f"{name.rpartition('.')[2]} {label}" for name, label in labels.items()]
 
     @property
     def use(self) -> Use:

@@ -1,6 +1,5 @@
 """The result of a sweep: the table of jobs, the cells with intervals, and a figure for each axis."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,7 +23,6 @@ from stsbench.render.figures import (
     colours,
     legend_above,
     new_figure,
-    save_figure,
     shortened,
     style,
     svg_of,
@@ -83,21 +81,12 @@ def _rows(states: Sequence[JobState], scored: Mapping[str, dict[str, Any]]) -> l
     for measure in dict.fromkeys(name for state in states for name in state.measures):
         values = [value for state in states if (value := state.measures.get(measure)) is not None]
         row: dict[str, Any] = {"measure": measure, "runs": len(values)}
-        row |= scored[measure] if measure in scored else _over_seeds(values)
-        row |= {"mean": float(np.mean(values)) if values else nan, "sd": _deviation(values)}
-        rows.append(row)
+        mean = float(np.mean(values)) if values else nan
+        sd = float(np.std(values, ddof=1)) if len(values) > 1 else nan
+        half = reach_of_mean(sd, len(values)) if len(values) > 1 else nan
+        over_seeds = _interval(mean - half, mean + half, _SEEDS if len(values) > 1 else _NONE)
+        rows.append(row | scored.get(measure, over_seeds) | {"mean": mean, "sd": sd})
     return rows
-
-
-def _deviation(values: Sequence[float]) -> float:
-    return float(np.std(values, ddof=1)) if len(values) > 1 else nan
-
-
-def _over_seeds(values: Sequence[float]) -> dict[str, Any]:
-    if len(values) < 2:
-        return _interval(nan, nan, _NONE)
-    mean, half = float(np.mean(values)), reach_of_mean(_deviation(values), len(values))
-    return _interval(mean - half, mean + half, _SEEDS)
 
 
 def _intervals(states: Sequence[JobState]) -> tuple[dict[str, dict[str, Any]], str]:
@@ -115,12 +104,10 @@ def _intervals(states: Sequence[JobState]) -> tuple[dict[str, dict[str, Any]], s
     except UserError as error:
         # A score is undefined in one of them, or two seeds have the same weights.
         return {}, str(error)
-    return {row["task"]: _of_seeds(row) for row in compared.rows.to_dict("records")}, ""
-
-
-def _of_seeds(row: Mapping[Any, Any]) -> dict[str, Any]:
-    over = _SEEDS if np.isnan(row["a_pair_share"]) else _BOTH
-    return _interval(row["a_low"], row["a_high"], over, row["a_seed_share"], row["a_pair_share"])
+    fields = ("a_low", "a_high", "interval", "a_seed_share", "a_pair_share")
+    over = compared.rows["a_pair_share"].map(lambda share: _SEEDS if isnan(share) else _BOTH)
+    rows = compared.rows.assign(interval=over).to_dict("records")
+    return {row["task"]: _interval(*(row[name] for name in fields)) for row in rows}, ""
 
 
 def _interval(low: float, high: float, over: str, seeds: float = nan, pairs: float = nan) -> dict[str, Any]:
@@ -342,7 +329,7 @@ class Sweep(Result):
         return Section(name, f"Experiment {self.experiment.name}", about, tables, tuple(figures))
 
     def save(self) -> None:
-        """Writes `table.csv`, `cells.csv` and a figure for each axis into the experiment's folder.
+        """Writes `table.csv` and `cells.csv` into the experiment's folder.
 
         Raises:
             UserError: if the folder cannot be written.
@@ -350,10 +337,6 @@ class Sweep(Result):
         for name, frame in (("table.csv", self.frame), ("cells.csv", self.cells)):
             with atomic_path(self.folder / name) as temporary:
                 temporary.write_text(to_csv(frame) + "\n", encoding="utf-8", newline="")
-        for axis in self.axes if self.headline else ():
-            name = re.sub(r"[^\w.-]", "-", axis)
-            for kind in ("png", "svg"):
-                save_figure(self.plot(axis), self.folder / f"axis-{name}.{kind}")
 
 
 def read_sweep(folder: str | Path) -> Sweep:

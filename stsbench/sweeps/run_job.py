@@ -45,26 +45,20 @@ def main(arguments: Sequence[str]) -> int:
     except Exception as error:
         if by_interrupt(error):
             raise  # an interrupted job did not fail: the next sweep resumes it
-        if isinstance(error, UserError):
-            return _fail(folder, unit, str(error), 2)
-        traceback.print_exc()
+        reason = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
         if is_of_memory(error):
-            return _fail(folder, unit, f"there was not enough memory: {LESS_MEMORY}", 1)
-        return _fail(folder, unit, f"{type(error).__name__}: {error}", 1)
+            reason = f"there was not enough memory: {LESS_MEMORY}"
+        if not isinstance(error, UserError):
+            traceback.print_exc()
+        _log(f"stsbench: {reason}")
+        with suppress(UserError):  # on a full disk the parent reports the exit code instead
+            folder.write_failure(unit, reason)
+        return 2 if isinstance(error, UserError) else 1
     return 0
 
 
-def _fail(folder: ExperimentFolder, unit: str, reason: str, code: int) -> int:
-    _log(f"stsbench: {reason}")
-    # On a full disk the parent reports the exit code instead.
-    with suppress(UserError), atomic_path(folder.failure(unit)) as path:
-        path.write_text(f"{reason}\n", encoding="utf-8")
-    return code
-
-
 def _log(sentence: str) -> None:
-    sys.stderr.write(f"{sentence}\n")
-    sys.stderr.flush()
+    print(sentence, file=sys.stderr, flush=True)
 
 
 def _end_with_parent() -> None:
@@ -149,8 +143,8 @@ def measure_job(folder: ExperimentFolder, job: Job, checkpoint: Path | None, *, 
             training = _copy_training(checkpoint, building)
             if job.measure["last"]:
                 _score(job, RunFolder(checkpoint).last_checkpoint, building / LAST_FOLDER, keep=keep)
-        measuring = time.perf_counter() - start
-        write_finished(job, building, analyses=analyses, training=training, measuring=measuring)
+        times = {"training": training, "measuring": time.perf_counter() - start}
+        write_finished(job, building, analyses, times)
 
 
 def _load(job: Job, checkpoint: Path | None, **processing: Any) -> Any:

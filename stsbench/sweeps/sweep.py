@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from stsbench.base.errors import MODELS, UserError, require
-from stsbench.base.files import atomic_path
 from stsbench.base.machine import cores, ray_cluster
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
@@ -22,7 +21,7 @@ from stsbench.scoring.settings import choose_protocol
 from stsbench.scoring.tasks import read_data
 from stsbench.sweeps.experiment import Experiment, Ray, Slurm, read_experiment
 from stsbench.sweeps.folder import ExperimentFolder, job_states
-from stsbench.sweeps.jobs import Job, jobs_of, units_of
+from stsbench.sweeps.jobs import jobs_of, units_of
 from stsbench.sweeps.result import Sweep, read_sweep
 from stsbench.sweeps.run_job import LESS_MEMORY, PARENT
 
@@ -315,7 +314,11 @@ def sweep(
         job_states(folder, jobs)  # damaged files are reported before any work
         done = folder.done()
         unfinished = {unit: of for unit, of in units_of(jobs).items() if any(job.id not in done for job in of)}
-        units = _without_failed(folder, unfinished, retry=retry, notice=notice)
+        for unit in unfinished if retry else ():
+            folder.failure(unit).unlink(missing_ok=True)
+        units = {unit: of for unit, of in unfinished.items() if not folder.failure(unit).is_file()}
+        if len(units) < len(unfinished):
+            notice(f"{len(unfinished) - len(units)} failed before and will not run: --retry runs them again.")
         if units:
             todo = sum(map(len, units.values()))
             notice(f"{len(jobs)} jobs: {sum(job.id in done for job in jobs)} are done, {todo} to do.")
@@ -326,8 +329,7 @@ def sweep(
             def ended(unit: str, code: int) -> None:
                 if code != 0:
                     reason = _reason(folder, unit, code)
-                    with atomic_path(folder.failure(unit)) as path:
-                        path.write_text(f"{reason}\n", encoding="utf-8")
+                    folder.write_failure(unit, reason)
                     notice(f"failed: {units[unit][0].label}: {reason}")
 
             run_all(executor, work, ended, lambda left: progress("jobs", len(units) - left, len(units)))
@@ -366,20 +368,6 @@ def _experiment_and_folder(
     held = folder.experiment()
     start = asked.relative_to or (held.relative_to if held else None) or "."
     return asked.model_copy(update={"relative_to": str(Path(start).expanduser().absolute())}), folder
-
-
-def _without_failed(
-    folder: ExperimentFolder, units: Mapping[str, list[Job]], *, retry: bool, notice: Callable[[str], None]
-) -> dict[str, list[Job]]:
-    """Returns the units that did not fail before; with `retry` all of them, their failures forgotten."""
-    failed = [unit for unit in units if folder.failure(unit).is_file()]
-    if retry:
-        for unit in failed:
-            folder.failure(unit).unlink()
-        return dict(units)
-    if count := sum(len(units[unit]) for unit in failed):
-        notice(f"{count} job{'s' if count > 1 else ''} failed before and will not run: --retry runs failed jobs.")
-    return {unit: jobs for unit, jobs in units.items() if unit not in failed}
 
 
 def _reason(folder: ExperimentFolder, unit: str, code: int) -> str:

@@ -178,9 +178,9 @@ def test_the_list_says_of_every_exhibit_what_it_takes_at_each_scale_or_why_it_ca
             assert any(word in row[scale] for scale in SCALES for word in does), name
         else:
             assert len(row["why not"]) > 20, name
-    assert frame.loc["esimcse-coling2022-9", "paper"] == "8 trainings"
-    assert frame.loc["esimcse-coling2022-8", "paper"] == "2 checkpoints measured, analysis repetition-bias"
-    assert frame.loc["esimcse-coling2022-3", "paper"].startswith("10 checkpoints measured")
+    assert frame.loc["esimcse-coling2022-9", "paper"] == "trainings: 8"
+    assert frame.loc["esimcse-coling2022-8", "paper"] == "checkpoints: 2, analysis repetition-bias"
+    assert frame.loc["esimcse-coling2022-3", "paper"].startswith("checkpoints: 10")
     shown = str(reproductions())
     assert "esimcse-coling2022-9" in shown
     assert "a diagram of the method" in shown

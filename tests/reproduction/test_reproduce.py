@@ -149,7 +149,7 @@ def test_a_table_whose_rows_are_tasks_has_one_row_of_the_sample_and_both_of_its_
     filled = {(cell.row, cell.column) for cell in found.cells if cell.runs}
     assert filled == {("sts12", "le3"), ("sts12", "gt3")}
     assert {cell.why for cell in found.cells if cell.row == "sts13"} == {
-        "not measured: the paper's tasks are not here, and the sample in their place is one task"
+        "not measured: the paper's tasks are not here, and the sample in their place has no such number"
     }
     shown = str(found)
     assert "lengths up to 3 words apart" in shown

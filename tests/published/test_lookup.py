@@ -18,7 +18,7 @@ from stsbench.published.catalogue import (
     seeds,
     source,
 )
-from stsbench.published.lookup import other_prints
+from stsbench.published.lookup import other_prints, show_row
 
 
 def output(*arguments: str) -> str:
@@ -87,6 +87,9 @@ def test_other_prints_of_a_cell_are_found() -> None:
     cell = row("esimcse-coling2022-3/bert-base-flow").cell("Avg.")
     prints = {(other.table, other.value) for other in other_prints(cell, rows().values())}
     assert prints == {("simcse-slides-sts", 66.55), ("mocose-acl2022-1", 66.55)}
+    # A row lists only those that differ.
+    shown = show_row("is-bert-base").frame["elsewhere"].tolist()
+    assert shown == [*[""] * 7, "66.6 simcse-slides-overview/is-bert-base"]
 
 
 def encoder_name(system: str) -> str:

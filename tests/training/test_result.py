@@ -2,13 +2,17 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+import torch
 import yaml
 
 import stsbench as sb
 from stsbench.training import log
-from stsbench.training.log import read_log
+from stsbench.training.folder import Keeper, RunFolder
+from stsbench.training.log import Best, read_log
 from stsbench.training.train import _public_name
 
 
@@ -91,3 +95,11 @@ def test_a_damaged_log_is_told_with_its_line(tmp_path: Path):
         log.write_text(content, encoding="utf-8")
         with pytest.raises(sb.UserError, match=message):
             read_log(log)
+
+
+def test_the_first_of_equal_dev_scores_is_the_best(tmp_path: Path) -> None:
+    writer: Any = SimpleNamespace(model=torch.nn.Linear(1, 1))
+    keeper = Keeper(RunFolder(tmp_path), writer, keep=0)
+    for step, score in ((1, 0.4), (2, 0.5), (3, 0.5), (4, 0.3)):
+        keeper.offer(step, score)
+    assert keeper.best == Best(2, 0.5)

@@ -16,7 +16,7 @@ from stsbench.published.catalogue import exhibits
 from stsbench.reports.report import write_reproduction
 from stsbench.reproduction.answers import Answer
 from stsbench.reproduction.layout import experiment_of
-from stsbench.reproduction.reproduce import read_reproduction, reproductions
+from stsbench.reproduction.reproduce import read_reproduction
 from stsbench.reproduction.reproduced import Cost, ReproducedCell, Reproduction
 from stsbench.reproduction.table_plan import plan_of, plans, plans_by_exhibit
 from stsbench.sweeps.folder import ExperimentFolder
@@ -170,16 +170,6 @@ def test_the_multi_task_table_takes_twenty_steps_in_every_row_at_the_scale_lapto
                 part.batch or recipe.optimiser.batch
             )
         assert make_timetable(recipe, sizes).steps == 20, job.label
-
-
-def test_a_reading_of_ours_is_marked_where_the_text_leaves_something_open() -> None:
-    frame = reproductions().frame.set_index("table")
-    readings = {name: plan.reading for plan in plans().values() for name in plan.makes if plan.reading}
-    assert set(readings) == {"mocose-acl2022-figure-9", "mocose-acl2022-figure-10"}
-    for name in readings:
-        assert "by our reading of the text" in frame.loc[name, "paper"]
-    labels = plan_of("simcse-slides-dropout").names_of("simcse-slides-dropout").rows
-    assert labels["lost-column"] == "0.05 (our reading)"
 
 
 def test_nothing_made_is_nothing_to_draw() -> None:

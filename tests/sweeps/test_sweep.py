@@ -47,7 +47,8 @@ def test_a_job_has_its_record_its_training_and_its_threads(finished: Sweep) -> N
     for row, folder in zip(finished.frame.to_dict("records"), finished.records(), strict=True):
         record = sb.load_run(folder)
         assert record.environment["threads"] == row["threads"] == 1
-        assert 100 * record.scores[0].value == pytest.approx(row["sample"])
+        assert 100 * record.scores[0].value == row["sample"]
+        assert 100 * sb.load_run(folder / "last").scores[0].value == row["last: sample"]
         assert record.model.use.whiten == (8 if row["postprocessing"] == "whiten 8" else None)
         assert {"recipe.yaml", "log.jsonl", "job.json", "analyses", "last"} < {
             path.name for path in folder.iterdir()

@@ -29,7 +29,8 @@ from train_speed import WARM, Clock, prepare
 
 from stsbench.data.corpus import corpus_file, read_rows
 from stsbench.encoders.checkpoint import PACKAGED
-from stsbench.training import objectives, task_heads
+from stsbench.training import base as networks
+from stsbench.training import objectives
 from stsbench.training.base import Base
 from stsbench.training.batches import TokenStore
 from stsbench.training.distributed import World
@@ -137,7 +138,7 @@ def steps_of(
     with (
         patch.object(Forward, "__call__", clock.around("forward", Forward.__call__)),
         patch.object(objectives, "backward", clock.around("backward", torch.autograd.backward)),
-        patch.object(task_heads, "backward", clock.around("backward", torch.autograd.backward)),
+        patch.object(networks, "backward", clock.around("backward", torch.autograd.backward)),
         patch.object(torch.autograd, "grad", clock.around("backward", torch.autograd.grad)),
         patch.object(objectives.Adversary, "learn", learning),
     ):

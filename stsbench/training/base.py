@@ -1,13 +1,16 @@
-"""The networks of a training: the base, and the target with its queue of negatives."""
+"""The networks of a training: the base, the target with its queue of negatives, and heads of labelled tasks."""
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.autograd import backward
 from torch.nn import functional
 
 from stsbench.base.errors import UserError
@@ -15,15 +18,19 @@ from stsbench.base.words import listed
 from stsbench.encoders.checkpoint import Checkpoint
 from stsbench.encoders.load import load
 from stsbench.encoders.network import Network, load_network
+from stsbench.encoders.plan import embed
+from stsbench.encoders.protocol import Encoder
 from stsbench.encoders.template import NO_TEMPLATE
 from stsbench.encoders.tokenizer import Tokenizer, position_limit
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.encoders.use import Use
-from stsbench.training.batches import Batch
+from stsbench.training.batches import Batch, Schedule, Sequences
 from stsbench.training.cpu import let_numpy_draw, set_dropout
+from stsbench.training.distributed import World
 from stsbench.training.guesses import masked_language_network
-from stsbench.training.heads import HeadBase, dense_layers
-from stsbench.training.model import SentenceModel
+from stsbench.training.heads import HeadBase, dense_layers, random_dense
+from stsbench.training.labelled import LabelledTask
+from stsbench.training.model import Forward, SentenceModel
 from stsbench.training.parts import CosineDecay, Queue, Target
 from stsbench.training.recipe import Recipe
 
@@ -46,7 +53,6 @@ class Base:
 
     @property
     def checkpoint(self) -> Checkpoint:
-        """Its files."""
         return self.encoder.checkpoint
 
 
@@ -99,7 +105,6 @@ def load_model(base: Base, recipe: Recipe, device: str) -> tuple[SentenceModel, 
 
 
 def _heads(transformer: Any, recipe: Recipe, has_pooler: bool, device: str) -> dict[str, nn.Module]:
-    """Return the recipe's heads by name, each with weights drawn from its own seed."""
     width, std = transformer.config.hidden_size, getattr(transformer.config, "initializer_range", 0.02)
     heads: dict[str, nn.Module] = {}
     for name in ("head", "projector", "predictor"):
@@ -114,7 +119,6 @@ def _heads(transformer: Any, recipe: Recipe, has_pooler: bool, device: str) -> d
 
 
 def random_copy(model: SentenceModel, recipe: Recipe) -> nn.Module:
-    """Return the model's Transformer with fresh random weights."""
     from transformers import AutoModel
 
     torch.manual_seed(recipe.seed_of("momentum"))
@@ -156,7 +160,6 @@ class TargetModel:
     """A slow copy of the online model; modules that the recipe does not copy are shared."""
 
     def __init__(self, online: SentenceModel, part: Target, steps: int, start: nn.Module | None = None) -> None:
-        """Copy the online model; `start` has other initial weights for the copy's Transformer."""
         self.part, self._steps = part, steps
         self.model = copy.deepcopy(online).requires_grad_(False).train(part.dropout)
         if start is not None:
@@ -206,13 +209,11 @@ class VectorQueue:
         return torch.cat([newest_first[first:last] for first, last in self.part.uses])
 
     def start_epoch(self) -> None:
-        """Empty it, if the recipe does so each epoch."""
         if self.part.emptied == "each_epoch":
             self.vectors = self._initial()
 
     @torch.no_grad()
     def push(self, batch: Batch, keys: Tensor) -> None:
-        """Push a batch with its keys' vectors."""
         newest = keys if self._encode is None else self._encode(batch)
         if self.part.keeps == "first_rows":
             self.vectors = torch.cat([newest, self.vectors])[: self.part.size]
@@ -220,11 +221,9 @@ class VectorQueue:
             self.vectors = torch.cat([self.vectors, newest])[-self.part.size :]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return its state."""
         return {"vectors": self.vectors}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore the state from `state_dict`."""
         self.vectors = state["vectors"].to(self.vectors.device)
 
     def _initial(self) -> Tensor:
@@ -232,3 +231,85 @@ class VectorQueue:
         rng = torch.Generator().manual_seed(self._seed)
         drawn = torch.randn((self.part.initial, self._width), generator=rng)
         return functional.normalize(drawn, dim=-1).to(self._device)
+
+
+def dropout_seed(recipe: Recipe, world: World, *names: str) -> Callable[[int], int]:
+    """Return the seed of a chunk's dropout by its first place."""
+    return lambda place: recipe.seed_of("dropout", *names, str(world.rank), str(place))
+
+
+@dataclass(frozen=True)
+class LabelledBatch:
+    """The sequences and targets of one loss of a task; the targets are those of `LabelledRows`."""
+
+    sides: tuple[Sequences, ...]
+    targets: NDArray[np.float64]
+
+    @property
+    def sequences(self) -> Sequences:
+        return [sequence for side in self.sides for sequence in side]
+
+
+class TaskTerm:
+    """A task's loss, the mean over a batch of its table."""
+
+    def __init__(  # noqa: PLR0917 - the parts of a training
+        self,
+        task: LabelledTask,
+        recipe: Recipe,
+        base: Base,
+        model: SentenceModel,
+        scored: nn.Module,
+        forward: Forward,
+        world: World,
+    ) -> None:
+        """Tokenise the table, and make the head; `scored` maps the pooled vector to the scored one."""
+        self.task, self.name, self.forward = task, task.name, forward
+        self._model, self._scored, self._recipe, self._world = model, scored, recipe, world
+        self.sides = tuple(_tokenized(sentences, recipe, base) for sentences in task.train.sentences)
+        rows, part = len(task.train), task.part
+        batch = min(part.batch or recipe.optimiser.batch, rows)
+        self.schedule = Schedule(rows, batch, 1, recipe.seed_of("order", "task", task.name))
+        torch.manual_seed(recipe.seed_of("head", "task", task.name))
+        std = float(getattr(model.transformer.config, "initializer_range", 0.02))
+        linear = random_dense(part.sentences * model.width, part.outputs, std)
+        self.head = nn.Sequential(nn.Dropout(part.dropout), linear).to(forward.device).train()
+
+    def batch(self, turn: int) -> LabelledBatch:
+        (rows,) = self.schedule.batches(turn)
+        return self._batch(rows)
+
+    def __call__(self, turn: int, scale: Callable[[Tensor], Tensor]) -> tuple[Tensor, LabelledBatch]:
+        """Add the gradient of scale(loss) of a turn to the parameters; return the weighted loss and the batch."""
+        (rows,) = self.schedule.batches(turn)
+        share = self._batch(rows[self._world.share(len(rows))])
+        loss = torch.zeros((), device=self.forward.device)
+        if len(share.targets):  # a process may have no share of a short last batch
+            seed = dropout_seed(self._recipe, self._world, "task", self.name, str(turn))
+            vectors = self.forward(self._model, self._scored, self.forward.chunks(share.sequences), seed)
+            torch.manual_seed(seed(-1))
+            outputs = self.head(torch.cat(torch.split(vectors, len(share.targets)), dim=-1))
+            summed = self.task.part.losses(outputs, torch.from_numpy(share.targets).to(outputs)).sum()
+            loss = summed * (self.task.part.weight / len(rows))
+            backward(scale(loss))
+        return self._world.add_up(loss), self._batch(rows)
+
+    @torch.no_grad()
+    def score(self, encoder: Encoder) -> dict[str, float]:
+        dev, part = self.task.dev, self.task.part
+        embeddings = embed(encoder, [text for column in dev.sentences for text in column], use_cache=False)
+        (vectors,) = embeddings.vectors.values()
+        sides = torch.split(torch.from_numpy(np.asarray(vectors[embeddings.rows])), len(dev))
+        self.head.eval()
+        outputs = self.head(torch.cat(sides, dim=-1).to(self.forward.device)).cpu()
+        self.head.train()
+        return {part.measure: part.score(outputs, torch.from_numpy(dev.targets).to(outputs))}
+
+    def _batch(self, rows: NDArray[np.int64]) -> LabelledBatch:
+        sides = tuple([side[row] for row in rows.tolist()] for side in self.sides)
+        return LabelledBatch(sides, self.task.train.targets[rows])
+
+
+def _tokenized(sentences: Sequence[str], recipe: Recipe, base: Base) -> Sequences:
+    read = [text.lower() for text in sentences] if base.encoder.settings.lower_case else list(sentences)
+    return [np.array(ids) for ids in base.tokenizer(read, recipe.corpus.max_length)]

@@ -54,7 +54,6 @@ class CorpusCounts:
     tokens: int
 
     def sentence(self) -> str:
-        """Return the counts as a sentence."""
         return (
             f"{self.rows} rows of {self.columns} sentences, {self.tokens / (self.rows * self.columns):.1f} "
             f"sub-words on average; left out {self.empty} empty rows; {self.cut} sentences were cut."
@@ -65,16 +64,13 @@ class TokenStore:
     """The sentences of a corpus as token ids without special tokens, and as text if a view needs it."""
 
     def __init__(self, folder: Path) -> None:
-        """Map the file of a folder that `open_store` made."""
         self.counts = CorpusCounts(**json.loads((folder / _ABOUT).read_bytes())["counts"])
         self._sentences = pa.ipc.open_file(pa.memory_map(str(folder / _SENTENCES))).read_all()
 
     def __len__(self) -> int:
-        """Return the number of rows."""
         return self.counts.rows
 
     def tokens(self, row: int, column: int) -> Tokens:
-        """Return the token ids of a sentence."""
         ids: Tokens = self._sentences["tokens"][row * self.counts.columns + column].values.to_numpy()
         return ids
 
@@ -84,7 +80,6 @@ class TokenStore:
         return lengths[:: self.counts.columns]
 
     def text(self, row: int, column: int) -> str:
-        """Return a sentence; the store must have been built with text."""
         return str(self._sentences["text"][row * self.counts.columns + column])
 
 
@@ -114,7 +109,6 @@ def open_store(
 
 
 def _is_whole(folder: Path) -> bool:
-    """Return whether a store exists and its files are unchanged."""
     try:
         Manifest.read(folder, _ABOUT, "delete it")
     except UserError:
@@ -123,7 +117,6 @@ def _is_whole(folder: Path) -> bool:
 
 
 def tokens_dir() -> Path:
-    """Return the folder of all stores."""
     return cache_dir() / "tokens"
 
 
@@ -133,7 +126,6 @@ def stores() -> list[Path]:
 
 
 def bytes_of(store: Path) -> int:
-    """Return the size of a store on disk."""
     return sum(file.stat().st_size for file in store.iterdir())
 
 
@@ -206,11 +198,9 @@ class Schedule:
 
     @property
     def steps_per_epoch(self) -> int:
-        """Optimiser steps in an epoch."""
         return -(-len(self.cuts) // self.accumulate)
 
     def starts_epoch(self, step: int) -> bool:
-        """Return whether a step, counted from 0, is the first of an epoch."""
         return step % self.steps_per_epoch == 0
 
     def batches(self, step: int) -> list[NDArray[np.int64]]:
@@ -236,7 +226,6 @@ class Schedule:
 
 
 def make_schedule(recipe: Recipe, store: TokenStore) -> Schedule:
-    """Return the schedule of a recipe on a corpus."""
     optimiser, rows = recipe.optimiser, len(store)
     if rows < optimiser.batch:
         raise UserError(
@@ -256,7 +245,6 @@ def make_schedule(recipe: Recipe, store: TokenStore) -> Schedule:
 
 @lru_cache(maxsize=16)
 def _epoch(schedule: Schedule, epoch: int) -> tuple[NDArray[np.int64], list[slice]]:
-    """Return an order of all rows, and its slices in the order of the batches."""
     order = generator(schedule.seed, "order", str(epoch)).permutation(schedule.rows)
     if schedule.bucket is None:
         return order, schedule.cuts
@@ -280,7 +268,6 @@ class Timetable:
 
     @property
     def steps(self) -> int:
-        """Optimiser steps in all."""
         return self.ends[-1]
 
     def turn(self, part: str, step: int) -> int | None:
@@ -299,7 +286,6 @@ class Timetable:
 
 
 def make_timetable(recipe: Recipe, sizes: Mapping[str, int]) -> Timetable:
-    """Return the timetable of a recipe."""
     phases = recipe.phases or (Phase(takes=(CONTRASTIVE, *recipe.tasks)),)
     paces = [sizes[_pace(phase, sizes)] for phase in phases]
     lengths = [pace * (phase.epochs or recipe.optimiser.epochs) for phase, pace in zip(phases, paces, strict=True)]
@@ -322,7 +308,6 @@ def _pace(phase: Phase, sizes: Mapping[str, int]) -> str:
 
 
 def _taken(recipe: Recipe, phase: int, steps: int, rates: Mapping[str, float]) -> dict[str, NDArray[np.bool_]]:
-    """Return for each term of a phase (steps,): whether a step has it."""
     return {
         part: generator(recipe.seed, "turns", str(phase), part).random(steps) < rate
         for part, rate in rates.items()
@@ -350,11 +335,9 @@ class Batch:
 
     @property
     def sequences(self) -> Sequences:
-        """All of them: queries, keys, hard negatives."""
         return [*self.query, *self.key, *self.hard]
 
     def share(self, place: slice) -> "Batch":
-        """Return some of the rows."""
         return Batch(self.query[place], self.key[place], self.hard[place], self.name)
 
 
@@ -375,7 +358,6 @@ class BatchReader:
         return Batch(query, key, self._around(hard, cut=True), name)
 
     def _side(self, side: Literal["query", "key"], rows: NDArray[np.int64], name: tuple[str, ...]) -> Sequences:
-        """Return one side of the pairs through its view."""
         seed, is_query = self.recipe.seed, side == "query"
         view = self.recipe.views.query if is_query else self.recipe.views.key
         column = 0 if is_query else min(1, self.store.counts.columns - 1)

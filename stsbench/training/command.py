@@ -124,7 +124,6 @@ def _print_recipe(name: str, overrides: list[str] | tuple[()]) -> None:
 
 
 def _listener(bars: Bars, *, quiet: bool) -> Callable[[dict[str, Any]], None]:
-    """Show loss and best score next to the bar; without a bar, print a line for each dev score."""
     latest: dict[str, Any] = {}
 
     def listen(line: dict[str, Any]) -> None:

@@ -28,7 +28,6 @@ class NumpyDropout(nn.Dropout):
     """Ordinary dropout with masks from NumPy, which a CPU draws several times faster than torch's."""
 
     def forward(self, values: Tensor) -> Tensor:
-        """Return the values, each set to zero at the rate or else scaled up; unchanged in evaluation."""
         return values * drawn_by_numpy(values, self.p) if self.training and self.p > 0 else values
 
 
@@ -103,7 +102,6 @@ def dropout_at(rate: float | None, *networks: nn.Module) -> Iterator[None]:
 
 
 def draws(network: nn.Module) -> bool:
-    """Return whether a network draws anything in a forward pass."""
     return any(isinstance(module, nn.Dropout) and module.training and module.p > 0 for module in network.modules())
 
 
@@ -129,7 +127,6 @@ def drawn_by_numpy(values: Tensor, rate: float) -> Tensor:
 
 @contextmanager
 def drawing_by(seed: int | None) -> Iterator[None]:
-    """Seed NumPy's masks within the context, in this thread alone."""
     token = _SEEDS.set(None if seed is None else torch.Generator().manual_seed(seed))
     try:
         yield
@@ -223,8 +220,6 @@ def balanced(costs: Sequence[int], count: int) -> list[list[int]]:
 
 
 class _Passes(torch.autograd.Function):
-    """Passes with one thread for each group, forward and backward."""
-
     @staticmethod
     def forward(
         ctx: Any,
@@ -270,7 +265,6 @@ class _Passes(torch.autograd.Function):
 
 
 def _at_once(groups: Sequence[Sequence[int]], compute: Callable[[Sequence[int]], T]) -> list[T]:
-    """Return the results of `compute` for each group, in threads that share the cores."""
     threads = torch.get_num_threads()
 
     def computed(group: Sequence[int]) -> T:
@@ -286,7 +280,6 @@ def _at_once(groups: Sequence[Sequence[int]], compute: Callable[[Sequence[int]],
 
 
 def _in_order(groups: Sequence[Sequence[int]], results: Sequence[Sequence[Tensor]]) -> list[Tensor]:
-    """Return the results of groups in the order of their numbers."""
     by_number = {
         number: result
         for group, of_group in zip(groups, results, strict=True)

@@ -30,7 +30,6 @@ class World:
 
     @property
     def leads(self) -> bool:
-        """Whether this process is the one that evaluates, saves and prints."""
         return self.rank == 0
 
     def share(self, rows: int) -> slice:
@@ -60,7 +59,6 @@ class World:
         return value
 
     def add_up_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Give each parameter the sum of its gradients over all processes."""
         if self.size == 1:
             return
         trained = [parameter for parameter in parameters if parameter.requires_grad]
@@ -79,12 +77,10 @@ class World:
             start += size
 
     def wait(self) -> None:
-        """Wait for the other processes."""
         if self.size > 1:
             dist.barrier()
 
     def leave(self) -> None:
-        """Leave the group of processes."""
         if self.size > 1:
             dist.destroy_process_group()
 
@@ -131,7 +127,6 @@ class Graphs:
     _recorded: dict[Any, Callable[[Tensor, Tensor], Tensor]] = field(default_factory=dict)
 
     def start_step(self) -> None:
-        """Begin an optimiser step."""
         self._turns.clear()
 
     def __call__(
@@ -151,8 +146,6 @@ class Graphs:
 
 
 class _Pass(nn.Module):
-    """A pass of a padded chunk as a separate module, which recording changes."""
-
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.model: Any = model

@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import (
-    atomic_folder,
-    atomic_path,
-    files_below,
-    remove_leftovers,
-    sha256_of,
-    writing,
-)
+from stsbench.base.files import atomic_folder, atomic_path, files_below, remove_leftovers, sha256_of, writing
 from stsbench.base.parsing import parse_json
 from stsbench.encoders.checkpoint import NOTES
 from stsbench.encoders.libraries import quiet_transformers
@@ -42,7 +35,6 @@ class RunFolder:
     """The folder of a training: recipe, log, best checkpoint, record, dev curve; `training/` has saved state."""
 
     def __init__(self, path: Path) -> None:
-        """Set the paths; nothing is read or written."""
         self.path, self._inner = path, path / "training"
         self.recipe, self.log, self.card = path / "recipe.yaml", path / LOG, path / "README.md"
         self.curve = path / "dev-curve.png"
@@ -55,12 +47,10 @@ class RunFolder:
         return read_start(self).finished and not self.state.exists()
 
     def checkpoint(self, step: int) -> Path:
-        """Return the folder of the checkpoint of a step."""
         return self.checkpoints / f"step-{step:06d}"
 
     @property
     def last_checkpoint(self) -> Path:
-        """The last kept checkpoint."""
         return max(self.checkpoints.glob("step-*"))
 
     @contextmanager
@@ -97,7 +87,6 @@ class RunFolder:
                 leftover.unlink() if leftover.is_file() else shutil.rmtree(leftover)
 
     def require_free(self) -> None:
-        """Raise a UserError if the folder has any content."""
         if not self.path.exists():
             return
         if not self.path.is_dir():
@@ -139,7 +128,6 @@ class Start:
     version: int = _VERSION
 
     def differences(self, now: "Start") -> list[str]:
-        """Return a notice if the environment differs; raise a UserError if the data does."""
         for what, old, new in (
             ("corpus", self.corpus_sha256, now.corpus_sha256),
             ("dev set", self.dev_sha256, now.dev_sha256),
@@ -163,7 +151,6 @@ class Start:
 
 
 def write_start(folder: RunFolder, start: Start, recipe: Recipe) -> None:
-    """Write the recipe and what the training started from."""
     # The start first: it alone is enough to resume.
     with atomic_path(folder.start) as path:
         path.write_text(json.dumps(asdict(start), indent=1) + "\n", encoding="utf-8")
@@ -172,7 +159,6 @@ def write_start(folder: RunFolder, start: Start, recipe: Recipe) -> None:
 
 
 def read_start(folder: RunFolder) -> Start:
-    """Read the start of a training."""
     if not folder.start.is_file():
         raise UserError(f"{folder.path} holds no training: start one with `stsbench train RECIPE --out`.")
     try:
@@ -187,7 +173,6 @@ def read_start(folder: RunFolder) -> Start:
 
 
 def started_recipe(start: Start) -> Recipe:
-    """Return the recipe of a started training."""
     try:
         return Recipe.model_validate(start.recipe)
     except ValidationError as error:
@@ -210,7 +195,6 @@ class CheckpointWriter:
     notes: Sequence[str] = ()
 
     def write(self, weights: Weights, folder: Path) -> None:
-        """Write a checkpoint atomically."""
         with atomic_folder(folder) as building, _library_errors():
             self._write_transformer(weights, building)
             checkpoint, settings = self.base.checkpoint, self.base.encoder.settings
@@ -310,7 +294,6 @@ class Keeper:
 
 
 def save_state(path: Path, state: Mapping[str, Any]) -> None:
-    """Write nested dictionaries and lists of tensors and plain values."""
     import torch
 
     with atomic_path(path) as temporary, _library_errors():
@@ -357,7 +340,6 @@ def _library_errors() -> Iterator[None]:
 
 
 def _sha256_of_start(path: Path, size: int) -> str | None:
-    """Return the hash of a file's first bytes."""
     if not path.is_file() or path.stat().st_size < size:
         return None if size == 0 else "shorter"
     with path.open("rb") as stream:

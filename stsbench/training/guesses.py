@@ -78,7 +78,6 @@ class Guesser:
         return [_filled(words, guesses) for words, guesses in zip(sentences, written, strict=True)]
 
     def _open_places(self, ids: Sequence[int], words: Sequence[str | None]) -> list[int]:
-        """Return the token positions of the open words; masks in the text itself are not open."""
         mask = str(self.tokenizer.mask)
         is_open = [flag for word in words for flag in ([True] if word is None else [False] * word.count(mask))]
         masks = [place for place, token in enumerate(ids) if token == self.tokenizer.mask_id]
@@ -185,7 +184,6 @@ def read_lexicon(name: str) -> Mapping[str, tuple[str, ...]]:
 
 
 def lexicon_files(name: str) -> tuple[Path, ...]:
-    """Return the files of a lexicon."""
     path = Path(name).expanduser()
     return tuple(path / file for file in _WORDNET_FILES if (path / file).is_file()) if path.is_dir() else (path,)
 

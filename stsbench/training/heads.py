@@ -35,8 +35,6 @@ class HeadBase:
 
 
 class HeadPart(RecipePart, ABC):
-    """A head of a recipe."""
-
     evaluate: bool = False
 
     @abstractmethod
@@ -45,8 +43,6 @@ class HeadPart(RecipePart, ABC):
 
 
 class NoHead(HeadPart):
-    """No head: the pooled vector."""
-
     kind: Literal["none"] = "none"
     evaluate: Literal[False] = False
 
@@ -111,11 +107,9 @@ class Layers(RecipePart):
     ends: Literal["norm", "linear", "tanh"] = "norm"
 
     def output_of(self, width: int) -> int:
-        """Return the width of the output for a width of the input."""
         return self.output or width
 
     def build(self, base: HeadBase) -> "nn.Module":
-        """Return the module."""
         from torch import nn
 
         widths = [base.width, *[self.width or base.width] * (self.layers - 1), self.output_of(base.width)]

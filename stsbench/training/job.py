@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Where a training computes and reads, and what it reports to."""
-
     world: "World"
     device: str
     data_dirs: Sequence[str | Path] = ()
@@ -42,8 +40,6 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class Job:
-    """A prepared training: its data read, its base found."""
-
     recipe: Recipe
     folder: RunFolder
     start: Start
@@ -56,7 +52,6 @@ class Job:
 
     @property
     def findings(self) -> list[str]:
-        """A sentence on the corpus, if it was checked, and on each table."""
         return [*self.corpus_findings, *(task.finding for task in self.tasks)]
 
     @cached_property
@@ -71,11 +66,9 @@ class Job:
 
     @property
     def test_remarks(self) -> list[str]:
-        """How training reads test data, by the recipe and by its tables."""
         return [*remarks_on_tests(self.recipe), *filter(None, (task.remark for task in self.tasks))]
 
     def run(self, listeners: Sequence[Listener]) -> int:
-        """Take the remaining steps; return the number of all steps."""
         import torch
 
         from stsbench.training.distributed import deterministic
@@ -149,7 +142,6 @@ def prepare(recipe: Recipe, folder: RunFolder, began: Start | None, around: Surr
 
 
 def _with_absolute_paths(recipe: Recipe) -> tuple[Recipe, Path]:
-    """Return the recipe with absolute paths, and the corpus's file."""
     path, folder = recipe.corpus.path, recipe.labelled.folder
     if path is None:
         raise UserError("no corpus was named: use --corpus FILE.")
@@ -168,7 +160,6 @@ def _absolute(name: str) -> str:
 
 
 def _dev_set(recipe: Recipe, data_dirs: Sequence[str | Path]) -> StsData:
-    """Return the dev set that checkpoints are selected on."""
     task = recipe.selection.task
     sets = read_data(task, protocol=Protocol(), data_dirs=data_dirs)
     if len(sets) != 1 or (dev := sets[0].pairs) is None:
@@ -184,7 +175,6 @@ def _rows(recipe: Recipe, file: Path) -> Iterator[Row]:
 
 
 def _views_sha256(recipe: Recipe, device: str) -> str:
-    """Return a hash of the files that views of text read, "" for none; raise if one is missing."""
     views = [view for view in (recipe.views.query, recipe.views.key) if isinstance(view, TextView)]
     hashes = [sha256_of(file) for view in views for file in view.require(device)]
     return fingerprint(hashes) if hashes else ""

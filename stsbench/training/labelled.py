@@ -67,11 +67,9 @@ class LabelledRows:
     targets: NDArray[np.float64]
 
     def __len__(self) -> int:
-        """Return the number of rows."""
         return len(self.targets)
 
     def at(self, places: NDArray[np.int64]) -> "LabelledRows":
-        """Return some of the rows."""
         return LabelledRows(
             tuple([column[place] for place in places] for column in self.sentences), self.targets[places]
         )
@@ -119,7 +117,6 @@ def read_tasks(recipe: Recipe, data_dirs: Sequence[str | Path] = ()) -> list[Lab
 
 
 def table_file(name: str, path: str, folder: str | None = None) -> Path:
-    """Return the existing file of a task's table."""
     file = Path(path).expanduser() if folder is None else Path(folder).expanduser() / Path(path).expanduser()
     if not file.is_file():
         where = f"in {folder}" if folder is not None else f"in {file.parent.resolve()}"
@@ -181,7 +178,6 @@ def _of_sets(sets: Mapping[str, frozenset[tuple[int, int]]], pairs: Iterable[tup
 
 
 def _read_table(path: Path, part: TaskHead, most: int | None) -> tuple[LabelledRows, int]:
-    """Return the rows of a table without an empty cell, and how many have one."""
     table = open_rows(path, is_header=lambda _: True, names=part.columns, delimiter=part.delimiter)
     sentences: tuple[list[str], ...] = tuple([] for _ in part.columns[1:])
     targets, left_out = [], 0

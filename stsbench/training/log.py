@@ -27,9 +27,9 @@ from stsbench.statistics.correlations import spearman
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from stsbench.training.base import LabelledBatch
     from stsbench.training.batches import Batch
     from stsbench.training.model import SentenceModel
-    from stsbench.training.task_heads import LabelledBatch
 
 
 @dataclass
@@ -45,26 +45,22 @@ class LiveEncoder(Wrapper):
 
     @property
     def identity(self) -> Identity:
-        """Its identity, without a hash of weights, so that nothing is cached."""
         return replace(self.base.identity, weights_sha256=None)
 
     @property
     def token_budget(self) -> int:
-        """Padded tokens in one batch."""
         return self.tokens or self.base.token_budget
 
     def prepare(self, *, weights: bool) -> None:
         """Do nothing: it is loaded."""
 
     def tokenize(self, texts: Sequence[str]) -> Tokenized:
-        """Return the token ids of texts, tokenised once."""
         key = tuple(texts)
         if key not in self._tokenized:
             self._tokenized[key] = self.base.tokenize(texts)
         return self._tokenized[key]
 
     def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
-        """Return for each pooling an array of shape (len(sequences), dimensions), float32."""
         self.model.eval()
         try:
             return self.network(sequences, poolings)
@@ -94,7 +90,6 @@ class DevScore:
     tasks: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def line(self, step: int, best: Best | None) -> dict[str, Any]:
-        """Return it as a line of the log."""
         best_so_far = {} if best is None else {"best": _finite(best.score), "best_step": best.step}
         tasks = {
             name: {measure: _finite(score) for measure, score in scores.items()}
@@ -126,13 +121,10 @@ def best_of(log: Sequence[dict[str, Any]]) -> Best:
 
 @dataclass(frozen=True)
 class Selector:
-    """Scores the model on the dev set."""
-
     encoder: LiveEncoder
     data: StsData
 
     def score(self) -> DevScore:
-        """Return the score of the current model."""
         start = time.perf_counter()
         sentences = sentences_in(self.data)
         embeddings = embed(self.encoder, sentences, use_cache=False)
@@ -157,7 +149,6 @@ class Log:
     listeners: Sequence[Listener] = ()
 
     def write(self, line: dict[str, Any]) -> None:
-        """Append a line, and pass it to the listeners."""
         if self.path is not None:
             with writing(self.path), self.path.open("a", encoding="utf-8") as stream:
                 stream.write(json.dumps(line) + "\n")
@@ -224,7 +215,6 @@ def of_tasks(line: dict[str, Any]) -> Iterator[tuple[str, float | None]]:
 
 
 def percent(score: float | None) -> str:
-    """Return a score x 100 as text."""
     return "undefined" if score is None else f"{100 * score:.2f}"
 
 
@@ -251,7 +241,6 @@ class Meter:
             self.tokens += sum(lengths)
 
     def line(self, step: int, epoch: float, rate: float) -> dict[str, Any]:
-        """Return the log line of the added steps."""
         import torch
 
         losses = torch.stack(self.losses).double()

@@ -27,7 +27,6 @@ _HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def autocast(device: str, precision: str) -> AbstractContextManager[Any]:
-    """Return the context of forward passes on a device in `fp32`, `bf16` or `fp16`."""
     return nullcontext() if precision == "fp32" else torch.autocast(device.partition(":")[0], _HALF[precision])
 
 
@@ -63,7 +62,6 @@ class SentenceModel(nn.Module):
         projector: nn.Module | None = None,
         predictor: nn.Module | None = None,
     ) -> None:
-        """Put the parts together."""
         super().__init__()
         self.transformer = transformer
         self.head = head
@@ -83,13 +81,11 @@ class SentenceModel(nn.Module):
 
     @property
     def word_embeddings(self) -> nn.Module:
-        """The table of token embeddings."""
         table: nn.Module = self.transformer.get_input_embeddings()  # type: ignore[operator]
         return table
 
     @property
     def width(self) -> int:
-        """The size of a sentence vector."""
         return int(self.transformer.config.hidden_size)  # type: ignore[union-attr, arg-type]
 
     def positions(self, mask: Tensor) -> Tensor:
@@ -142,12 +138,10 @@ class Chunk:
 
     @property
     def mask(self) -> Tensor:
-        """The attention mask: (rows, width), 1 for real tokens."""
         return (torch.arange(self.ids.shape[1]) < self.lengths.unsqueeze(1)).long()
 
     @property
     def padded(self) -> bool:
-        """Whether any token is padding."""
         return bool((self.lengths < self.ids.shape[1]).any())
 
 
@@ -258,7 +252,6 @@ class Forward:
     apart: bool = False
 
     def chunks(self, sequences: Sequences) -> list[Chunk]:
-        """Return the chunks of some sequences."""
         return chunks_of(
             sequences,
             self.chunk,
@@ -368,7 +361,6 @@ class Forward:
 
 @contextmanager
 def _embedding_layer(model: SentenceModel, noise: Sequence[NoisePart], mask: Tensor) -> Iterator[None]:
-    """Change the output of the embedding layer within the context."""
     if not noise:
         yield
         return

@@ -42,7 +42,6 @@ class NoisePart(RecipePart):
 
     @property
     def changes_embedding_layer(self) -> bool:
-        """Whether it changes the output of the embedding layer."""
         return False
 
     def vectors(self, pooled: "Tensor") -> "Tensor":
@@ -75,8 +74,6 @@ class PositionShuffle(NoisePart):
 
 
 class _Reordered(NoisePart):
-    """Reorders the first positions of all sentences: `order` has the new position of each."""
-
     order: tuple[int, ...]
 
     def positions(self, positions: "Tensor", mask: "Tensor") -> "Tensor":
@@ -118,7 +115,6 @@ class Cutoff(NoisePart):
         """Return which numbers stay, as booleans that broadcast to (rows, width, d)."""
 
     def chosen(self, among: "Tensor") -> "Tensor":
-        """Return which of the true places of each row, (rows, n), stay."""
         import torch
 
         draws = torch.rand(among.shape, device=among.device)

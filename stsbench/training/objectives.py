@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from stsbench.encoders.tokenizer import Tokenizer
 from stsbench.statistics.seeds import generator
-from stsbench.training.base import VectorQueue
+from stsbench.training.base import VectorQueue, dropout_seed
 from stsbench.training.batches import Batch, Sequences
 from stsbench.training.distributed import World
 from stsbench.training.guesses import IGNORED, mask_tokens
@@ -122,7 +122,6 @@ class Branch:
     trained: bool = True
 
     def sequences(self, batch: Batch) -> Sequences:
-        """Return the sequences of the sides, one side after the other."""
         return [sequence for side in self.sides for sequence in getattr(batch, side)]
 
 
@@ -173,11 +172,9 @@ class Adversary:
             self._take([(chunk, embedded.grad) for chunk, embedded in self._watched])
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that changes."""
         return {"gradient": self.gradient}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Put back what `state_dict` returned."""
         self.gradient = state["gradient"]
 
     def _take(self, parts: list[tuple[Chunk, Tensor | None]]) -> None:
@@ -191,7 +188,6 @@ class Adversary:
             self.gradient[:, : part.shape[1]].index_add_(0, self._row_of(chunk).to(first.device), part.float())
 
     def _of(self, chunk: Chunk) -> Tensor:
-        """Return the gradient of the rows of a chunk, (rows, width, d): zero where it has none."""
         assert self.gradient is not None
         width = chunk.ids.shape[1]
         of_rows = self.gradient.new_zeros((*chunk.ids.shape, self.gradient.shape[2]))
@@ -207,8 +203,6 @@ class Adversary:
 
 @dataclass(frozen=True)
 class Contrastive:
-    """InfoNCE over the batch, hard negatives and the queue."""
-
     branches: tuple[Branch, ...]
     forward: Forward
     queue: VectorQueue | None
@@ -217,7 +211,6 @@ class Contrastive:
     adversary: Adversary | None = None
 
     def __call__(self, batch: Batch, scale: Callable[[Tensor], Tensor]) -> Tensor:
-        """Run it (see `Term`), and push the batch into the queue."""
         share = batch.share(self.world.share(len(batch.query)))
         chunks = [self.forward.chunks(branch.sequences(share)) for branch in self.branches]
         rows = len(batch.query)
@@ -316,7 +309,6 @@ class MaskedLanguageTerm:
     world: World
 
     def __call__(self, batch: Batch, scale: Callable[[Tensor], Tensor]) -> Tensor:
-        """Run it (see `Term`)."""
         masked = self.masked(batch)
         count = sum(int((label != IGNORED).sum()) for _, labels in masked for label in labels)
         seen, labels = [], []
@@ -361,11 +353,6 @@ class MaskedLanguageTerm:
         return functional.cross_entropy(
             logits, self.forward.move(wanted.flatten()), ignore_index=IGNORED, reduction="sum"
         )
-
-
-def dropout_seed(recipe: Recipe, world: World, *names: str) -> Callable[[int], int]:
-    """Return the seed of a chunk's dropout by its first place."""
-    return lambda place: recipe.seed_of("dropout", *names, str(world.rank), str(place))
 
 
 def _backward(loss: Tensor) -> None:

@@ -14,14 +14,7 @@ import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from stsbench.base.errors import UserError
-from stsbench.base.parsing import (
-    Draft,
-    Keys,
-    first_mistake,
-    key_paths,
-    known_keys,
-    read_draft,
-)
+from stsbench.base.parsing import Draft, Keys, first_mistake, key_paths, known_keys, read_draft
 from stsbench.base.words import listed, suggestion
 from stsbench.statistics.seeds import generator
 from stsbench.training.heads import Head, Layers, NoHead
@@ -182,7 +175,6 @@ class Recipe(RecipePart):
     def with_paths(
         self, corpus: str | None, of_view: Callable[[str], str], of_table: Callable[[str, str], str]
     ) -> Self:
-        """Return it with changed paths of its corpus, of its views' files, and of each task's tables."""
         changes = {
             "corpus": self.corpus.model_copy(update={"path": corpus}),
             "views": self.views.with_paths(of_view),
@@ -201,7 +193,6 @@ class Recipe(RecipePart):
 
     @property
     def reads_text(self) -> bool:
-        """Whether a view needs the sentences themselves, not only their tokens."""
         return any(isinstance(view, TextView) for view in (self.views.query, self.views.key))
 
 
@@ -240,10 +231,7 @@ def traceable_sentence(recipe: Recipe) -> str | None:
 
 @dataclass
 class _Draft(Draft):
-    """A recipe before it is validated."""
-
     def change(self, values: dict[str, Any], places: dict[Keys, str]) -> None:
-        """Change some values; the latest places come last."""
         self.values = _merge(self.values, values)
         self.places = {path: place for path, place in self.places.items() if path not in places} | places
 
@@ -269,7 +257,6 @@ def recipe_names() -> tuple[str, ...]:
 
 
 def recipe_list() -> pd.DataFrame:
-    """Return the recipes that come with stsbench, a row for each: `recipe`, `what`."""
     summaries = [{"recipe": name, "what": _summary(_find(name))} for name in recipe_names()]
     return pd.DataFrame(summaries)
 
@@ -306,7 +293,6 @@ def read_recipe(
 
 
 def as_yaml(recipe: Recipe) -> str:
-    """Return a recipe as YAML, with every default."""
     return str(yaml.safe_dump(recipe.model_dump(mode="json"), sort_keys=False, allow_unicode=True))
 
 

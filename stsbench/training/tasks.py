@@ -68,7 +68,6 @@ class TaskHead(RecipePart, ABC):
         return self
 
     def with_paths(self, change: Callable[[str], str]) -> Self:
-        """Return it with the paths of its tables changed."""
         return self.model_copy(update={"train": change(self.train), "dev": self.dev and change(self.dev)})
 
     @property
@@ -119,7 +118,6 @@ class ClassificationHead(TaskHead):
         return functional.cross_entropy(outputs, targets.long(), reduction="none")
 
     def score(self, outputs: "Tensor", targets: "Tensor") -> float:
-        """Return the share of rows whose class is the most likely one."""
         guesses = outputs[:, 0] > 0 if outputs.shape[1] == 1 else outputs.argmax(1)
         return float((guesses.to(targets.dtype) == targets).double().mean())
 
@@ -173,7 +171,6 @@ class RegressionHead(TaskHead):
         return (outputs[:, 0] - targets) ** 2
 
     def score(self, outputs: "Tensor", targets: "Tensor") -> float:
-        """Return Pearson's correlation of estimates and scores."""
         from stsbench.statistics.correlations import pearson
 
         return pearson(outputs[:, 0].double().numpy(), targets.double().numpy())

@@ -127,7 +127,6 @@ class Training(Result):
 
 
 def draw_dev_curve(log: pd.DataFrame, recipe: Recipe, steps: int) -> "Figure":
-    """Draw the dev curve over the share of steps, that of the same published system, and the measures of tasks."""
     curve, system = log.dropna(subset=["dev"]), recipe.name.removesuffix("-released")
     rows = 1 + bool(recipe.tasks)
     with style():
@@ -298,7 +297,6 @@ def _measure(job: Job, log: Sequence[dict[str, Any]], best: Best) -> RunRecord:
 
 
 def _heads(job: Job, log: Sequence[dict[str, Any]], best: Best) -> tuple[HeadScore, ...]:
-    """Return the scores of the tasks' heads at the selected step."""
     at_best = (line["tasks"] for line in log if line["step"] == best.step and "tasks" in line)
     scores: dict[str, Any] = next(at_best, {})
     return tuple(
@@ -356,7 +354,6 @@ def _as_sentence(finding: str) -> str:
 
 
 def _public_recipe(job: Job) -> Recipe:
-    """Return the recipe without names of the user's folders."""
     path, base = job.recipe.corpus.path, _public_name(job.recipe.base, job.start.base_sha256)
     corpus = None if path is None else _file_name(path)
     recipe = job.recipe.with_paths(corpus, _own_name, lambda _, table: _file_name(table))

@@ -10,7 +10,17 @@ from torch import Tensor, nn
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
-from stsbench.training.base import Base, TargetModel, VectorQueue, load_masked_language, load_model, random_copy
+from stsbench.training.base import (
+    Base,
+    LabelledBatch,
+    TargetModel,
+    TaskTerm,
+    VectorQueue,
+    dropout_seed,
+    load_masked_language,
+    load_model,
+    random_copy,
+)
 from stsbench.training.batches import Batch, BatchReader, TokenStore, make_schedule, make_timetable
 from stsbench.training.cpu import numpy_draws
 from stsbench.training.distributed import Graphs, World, has_graphs
@@ -18,10 +28,9 @@ from stsbench.training.folder import Keeper
 from stsbench.training.labelled import LabelledTask
 from stsbench.training.log import Log, Meter, Selector
 from stsbench.training.model import Forward, SentenceModel
-from stsbench.training.objectives import Adversary, Branch, Contrastive, MaskedLanguageTerm, Term, dropout_seed
+from stsbench.training.objectives import Adversary, Branch, Contrastive, MaskedLanguageTerm, Term
 from stsbench.training.parts import Optimiser
 from stsbench.training.recipe import Recipe
-from stsbench.training.task_heads import LabelledBatch, TaskTerm
 from stsbench.training.tasks import CONTRASTIVE
 
 _TOKENS_ON_CPU = 640
@@ -61,7 +70,6 @@ class Trainer:
         *,
         tasks: Sequence[LabelledTask] = (),
     ) -> None:
-        """Build the parts of a recipe."""
         self.world = world
         self.schedule = make_schedule(recipe, store)
         self.reader = BatchReader(store, base.tokenizer, recipe, base.longest, base.encoder.settings.lower_case)
@@ -151,12 +159,10 @@ class Trainer:
         return torch.stack(losses).sum() / len(rows), batches
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything that the next step depends on, besides the recipe."""
         modules = {name: module.state_dict() for name, module in self.modules.items()}
         return {"modules": modules, **{name: part.state_dict() for name, part in self._with_a_state().items()}}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore the state from `state_dict`."""
         for name, module in self.modules.items():
             module.load_state_dict(state["modules"][name])
         for name, part in self._with_a_state().items():
@@ -199,7 +205,6 @@ def _queue(
     assert target is not None  # every recipe with a queue has one
 
     def encode(batch: Batch) -> Tensor:
-        """Return the target's vectors of the queries."""
         share = batch.share(world.share(len(batch.query)))
         chunks = forward.chunks(share.query)
         seed = dropout_seed(recipe, world, "queue", *batch.name) if target.part.dropout else None
@@ -229,7 +234,6 @@ class Descent:
     def __init__(
         self, parameters: Iterable[nn.Parameter], part: Optimiser, steps: int, device: str, precision: str
     ) -> None:
-        """Build the optimiser of some parameters for a training of `steps` steps."""
         self._part, self._steps = part, steps
         trained = [parameter for parameter in parameters if parameter.requires_grad]
         decaying = [parameter for parameter in trained if parameter.ndim > 1]
@@ -262,11 +266,9 @@ class Descent:
         return rate
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of optimiser and scaler."""
         return {"adam": self._adam.state_dict(), "scaler": self._scaler.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore the state from `state_dict`."""
         self._adam.load_state_dict(state["adam"])
         self._scaler.load_state_dict(state["scaler"])
 
@@ -276,7 +278,6 @@ class _AdamWOfTransformers(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
-        """Take a step with the current gradients."""
         for group in self.param_groups:
             trained: list[Tensor] = [parameter for parameter in group["params"] if parameter.grad is not None]
             if trained:
@@ -316,7 +317,6 @@ class Loop:
     progress: Progress = silent
 
     def run(self, start: int = 0) -> None:
-        """Take all steps after number `start`."""
         timetable = self.trainer.timetable
         steps = timetable.steps
         if start == 0:

@@ -51,15 +51,12 @@ class TextView(RecipePart):
         return ()
 
     def with_paths(self, change: Callable[[str], str]) -> Self:
-        """Return the view with names of files or folders changed."""
         return self
 
     def text(self, sentence: str, rng: np.random.Generator) -> str:
-        """Return the changed sentence."""
         raise NotImplementedError
 
     def texts(self, sentences: Sequence[str], rng: np.random.Generator) -> list[str]:
-        """Return the changed sentences of a batch."""
         return [self.text(sentence, rng) for sentence in sentences]
 
 
@@ -345,7 +342,6 @@ class Views(RecipePart):
     key: View = Unchanged()
 
     def with_paths(self, change: Callable[[str], str]) -> Self:
-        """Return the views with names of files or folders changed."""
         sides = {"query": self.query, "key": self.key}
         changed = {side: view.with_paths(change) for side, view in sides.items() if isinstance(view, TextView)}
         return self.model_copy(update=changed)
@@ -369,7 +365,6 @@ def _most_doubled(rate: float, size: int) -> int:
 def _with_further(
     words: Sequence[str], rate: float, rng: np.random.Generator, further: Callable[[str], Further]
 ) -> list[str | Further]:
-    """Return words with a further one after some, as many as the paper doubles."""
     marks = doubled(len(words), _most_doubled(rate, len(words)), rng)
     followed: list[str | Further] = []
     for word, mark in zip(words, marks, strict=True):

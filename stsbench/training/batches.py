@@ -290,7 +290,11 @@ def make_timetable(recipe: Recipe, sizes: Mapping[str, int]) -> Timetable:
     paces = [sizes[_pace(phase, sizes)] for phase in phases]
     lengths = [pace * (phase.epochs or recipe.optimiser.epochs) for phase, pace in zip(phases, paces, strict=True)]
     taken = [
-        _taken(recipe, number, length, {part: _rate(recipe, part, pace, sizes) for part in phase.takes})
+        {
+            part: generator(recipe.seed, "turns", str(number), part).random(length)
+            < _rate(recipe, part, pace, sizes)
+            for part in phase.takes
+        }
         for number, (phase, length, pace) in enumerate(zip(phases, lengths, paces, strict=True))
     ]
     turns = {}
@@ -305,13 +309,6 @@ def _pace(phase: Phase, sizes: Mapping[str, int]) -> str:
     if phase.epoch_of is not None:
         return phase.epoch_of
     return CONTRASTIVE if CONTRASTIVE in phase.takes else max(phase.takes, key=lambda part: sizes[part])
-
-
-def _taken(recipe: Recipe, phase: int, steps: int, rates: Mapping[str, float]) -> dict[str, NDArray[np.bool_]]:
-    return {
-        part: generator(recipe.seed, "turns", str(phase), part).random(steps) < rate
-        for part, rate in rates.items()
-    }
 
 
 def _rate(recipe: Recipe, part: str, pace: int, sizes: Mapping[str, int]) -> float:

@@ -18,7 +18,6 @@ _SEEDS: ContextVar[torch.Generator | None] = ContextVar("the seeds of NumPy's ma
 """Where a thread draws the seeds of its masks; None for torch's own generator, which all threads share."""
 
 _ATTENTION = "stsbench_numpy"
-"""The name of our attention in Transformers' table of attention functions."""
 
 _RATES = ("attention_dropout", "dropout_prob", "dropout", "activation_dropout")
 """Names in Transformers for a rate that a module passes to torch's function instead of a module of its own."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from stsbench.training.base import Base
     from stsbench.training.model import SentenceModel
 
-_VERSION = 2
+_VERSION = 3
 
 
 class RunFolder:
@@ -48,10 +48,6 @@ class RunFolder:
 
     def checkpoint(self, step: int) -> Path:
         return self.checkpoints / f"step-{step:06d}"
-
-    @property
-    def last_checkpoint(self) -> Path:
-        return max(self.checkpoints.glob("step-*"))
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -81,8 +77,6 @@ class RunFolder:
             curves = (self.curve, self.curve.with_suffix(".svg"))
             for target in (self.recipe, self.card, *curves, self.start, self.state):
                 remove_leftovers(target)
-                if target.exists() and not target.is_file():
-                    raise UserError(f"{target} is not a file: move it away.")
             for leftover in self.checkpoints.glob(".step-*"):
                 leftover.unlink() if leftover.is_file() else shutil.rmtree(leftover)
 
@@ -108,18 +102,12 @@ class Start:
     """What a training started from, to compare a resumed one with.
 
     Attributes:
-        tasks_sha256: of the labelled tables; "" without any.
-        views_sha256: of the files that views read besides the corpus; "" without any.
+        sha256: of the data, by what it is; "" for data that the recipe does not have.
         finished: whether the checkpoint is published; the state may still exist.
     """
 
     recipe: dict[str, Any]
-    corpus_sha256: str
-    dev_sha256: str
-    base_sha256: str
-    tokenizer_sha256: str
-    tasks_sha256: str
-    views_sha256: str
+    sha256: dict[str, str]
     threads: int
     world: int
     command: str
@@ -128,15 +116,8 @@ class Start:
     version: int = _VERSION
 
     def differences(self, now: "Start") -> list[str]:
-        for what, old, new in (
-            ("corpus", self.corpus_sha256, now.corpus_sha256),
-            ("dev set", self.dev_sha256, now.dev_sha256),
-            ("base checkpoint", self.base_sha256, now.base_sha256),
-            ("base's tokenizer", self.tokenizer_sha256, now.tokenizer_sha256),
-            ("labelled table of a task", self.tasks_sha256, now.tasks_sha256),
-            ("lexicon or model of a view", self.views_sha256, now.views_sha256),
-        ):
-            if old != new:
+        for what, sha256 in now.sha256.items():
+            if self.sha256[what] != sha256:
                 raise UserError(
                     f"the {what} differs from the one at the start of the training: restore it, or start anew."
                 )
@@ -182,7 +163,6 @@ def started_recipe(start: Start) -> Recipe:
 
 
 Weights = Mapping[str, "Tensor"]
-"""The state of a `SentenceModel`."""
 
 
 @dataclass(frozen=True)

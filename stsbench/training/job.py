@@ -116,12 +116,14 @@ def prepare(recipe: Recipe, folder: RunFolder, began: Start | None, around: Surr
     identity = base.encoder.identity
     now = Start(
         recipe=recipe.model_dump(mode="json"),
-        corpus_sha256=sha256_of(file),
-        dev_sha256=dev.sha256,
-        base_sha256=str(identity.weights_sha256),
-        tokenizer_sha256=str(identity.tokenizer_sha256),
-        tasks_sha256=" ".join(task.sha256 for task in tasks),
-        views_sha256=_views_sha256(recipe, around.device),
+        sha256={
+            "corpus": sha256_of(file),
+            "dev set": dev.sha256,
+            "base checkpoint": str(identity.weights_sha256),
+            "base's tokenizer": str(identity.tokenizer_sha256),
+            "labelled table of a task": " ".join(task.sha256 for task in tasks),
+            "lexicon or model of a view": _views_sha256(recipe, around.device),
+        },
         threads=threads(),
         world=around.world.size,
         command=around.command,
@@ -187,12 +189,12 @@ def _open_store(recipe: Recipe, base: "Base", file: Path, now: Start, around: Su
     store = open_store(
         tokens_dir(),
         {
-            "corpus": now.corpus_sha256,
+            "corpus": now.sha256["corpus"],
             # A table of the same bytes has other sentences.
             "format": ending_of(file),
             "names": corpus.names,
             "columns": corpus.columns,
-            "tokenizer": now.tokenizer_sha256,
+            "tokenizer": now.sha256["base's tokenizer"],
             **({} if corpus.rows is None else {"rows": corpus.rows}),
         },
         _rows(recipe, file),

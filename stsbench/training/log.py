@@ -135,10 +135,8 @@ class Selector:
 
 
 LOG = "log.jsonl"
-"""The name of the log in the folder of a training."""
 
 Listener = Callable[[dict[str, Any]], None]
-"""Called with each line of the log."""
 
 
 @dataclass

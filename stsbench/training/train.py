@@ -42,8 +42,7 @@ from stsbench.training.recipe import Recipe, as_yaml, read_recipe
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_PANEL, _MARGIN = 1.9, 0.5
-"""Inches: of each panel with its legend, and of the axis below them all."""
+_PANEL, _MARGIN = 1.9, 0.5  # inches
 
 
 @dataclass(frozen=True)
@@ -354,7 +353,7 @@ def _as_sentence(finding: str) -> str:
 
 
 def _public_recipe(job: Job) -> Recipe:
-    path, base = job.recipe.corpus.path, _public_name(job.recipe.base, job.start.base_sha256)
+    path, base = job.recipe.corpus.path, _public_name(job.recipe.base, job.start.sha256["base checkpoint"])
     corpus = None if path is None else _file_name(path)
     recipe = job.recipe.with_paths(corpus, _own_name, lambda _, table: _file_name(table))
     return recipe.model_copy(update={"base": base})

@@ -142,7 +142,9 @@ def measure_job(folder: ExperimentFolder, job: Job, checkpoint: Path | None, *, 
         if checkpoint is not None:
             training = _copy_training(checkpoint, building)
             if job.measure["last"]:
-                _score(job, RunFolder(checkpoint).last_checkpoint, building / LAST_FOLDER, keep=keep)
+                _score(
+                    job, max(RunFolder(checkpoint).checkpoints.glob("step-*")), building / LAST_FOLDER, keep=keep
+                )
         times = {"training": training, "measuring": time.perf_counter() - start}
         write_finished(job, building, analyses, times)
 

@@ -131,18 +131,11 @@ def test_the_gate_makes_its_environment_anew_only_after_changes_and_in_ci(checko
     assert made() == 5
     (checkout / ".venv/left-behind").touch()
     gate(checkout, ci="true")
-    assert made() == 6
-    assert not (checkout / ".venv/left-behind").exists()
-
-
-def test_a_failed_environment_and_a_readme_without_the_command_end_the_gate(checkout: Path) -> None:
-    (checkout / "README.md").write_text(README.replace("cp -r", "false &&"), encoding="utf-8")
-    assert gate(checkout).returncode != 0
-    assert not (checkout / "build").exists()
-    assert not (checkout / ".venv/.pins").exists()
-    (checkout / "README.md").write_text("# Nothing\n", encoding="utf-8")
-    done = gate(checkout)
-    assert (done.returncode, "README.md has no" in done.stdout) == (1, True)
+    assert (made(), (checkout / ".venv/left-behind").exists()) == (6, False)
+    for readme, message in ((README.replace("cp -r", "false &&"), ""), ("# Nothing\n", "README.md has no")):
+        (checkout / "README.md").write_text(readme, encoding="utf-8")
+        done = gate(checkout)
+        assert (done.returncode != 0, message in done.stdout) == (True, True)
 
 
 @pytest.fixture(scope="module")
@@ -164,6 +157,17 @@ def test_the_notes_of_a_release_are_its_section_of_the_changelog(
     notes = release["released"](write_release(tmp_path), "v1.0.0")
     assert notes == "What it is.\n\n### Added\n\n- **A**: [see](a.md).\n  More of it.\n"
     assert release["notes_of"](CHANGELOG, "0.9.0") == ("2025-12-01", "- Earlier.\n")
+    for tag, changes in (
+        ("v1.0.1", {}),
+        ("1.0.0", {}),
+        ("v2.0.0", {"version": "2.0.0"}),
+        ("v1.0.0", {"changelog": "## [1.0.0]\n\n- A.\n"}),
+        ("v1.0.0", {"changelog": "## [1.0.0] - 2026-01-31\n\n## [0.9.0] - 2025-12-01\n"}),
+        ("v1.0.0", {"citation": "version: 0.9.0\ndate-released: 2026-01-31\n"}),
+        ("v1.0.0", {"citation": "version: 1.0.0\ndate-released: 2026-01-30\n"}),
+    ):
+        with pytest.raises(release["NotReadyError"]):
+            release["released"](write_release(tmp_path, **changes), tag)
     assert release["main"]([f"v{sb.__version__}"]) == 0
     assert len(capsys.readouterr().out) > 1000
     assert release["main"](["v0.0.0"]) == 1
@@ -172,25 +176,6 @@ def test_the_notes_of_a_release_are_its_section_of_the_changelog(
     dated = f"## [{sb.__version__}] - {citation['date-released']}"
     assert dated in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()
     assert citation["version"] == sb.__version__
-
-
-@pytest.mark.parametrize(
-    ("tag", "changes"),
-    [
-        ("v1.0.1", {}),
-        ("1.0.0", {}),
-        ("v2.0.0", {"version": "2.0.0"}),
-        ("v1.0.0", {"changelog": "## [1.0.0]\n\n- A.\n"}),
-        ("v1.0.0", {"changelog": "## [1.0.0] - 2026-01-31\n\n## [0.9.0] - 2025-12-01\n"}),
-        ("v1.0.0", {"citation": "version: 0.9.0\ndate-released: 2026-01-31\n"}),
-        ("v1.0.0", {"citation": "version: 1.0.0\ndate-released: 2026-01-30\n"}),
-    ],
-)
-def test_what_does_not_name_one_version_is_not_released(
-    release: dict[str, Any], tmp_path: Path, tag: str, changes: dict[str, str]
-) -> None:
-    with pytest.raises(release["NotReadyError"]):
-        release["released"](write_release(tmp_path, **changes), tag)
 
 
 def test_workflows_publish_after_the_gate_without_a_password_on_every_python() -> None:
@@ -229,14 +214,6 @@ def test_workflows_publish_after_the_gate_without_a_password_on_every_python() -
     assert all((ROOT / "tests" / name).exists() for name in tests)
 
 
-def test_issue_templates_ask_for_commands_that_exist() -> None:
-    for path in (ROOT / ".github/ISSUE_TEMPLATE").glob("[!c]*.yml"):
-        asked = [words.split()[0].strip("`") for words in path.read_text(encoding="utf-8").split("stsbench ")[1:]]
-        assert asked
-        assert set(asked) <= set(commands()), path
-        assert all(part["validations"]["required"] for part in yaml.safe_load(path.read_text())["body"])
-
-
 @pytest.mark.slow
 def test_the_wheel_holds_every_file_and_measures_outside_the_checkout(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(tmp_path), str(ROOT)]
@@ -266,22 +243,18 @@ def licences() -> dict[str, Any]:
     return runpy.run_path(str(CI / "licences.py"))
 
 
+CLASSIFIER = "License :: OSI Approved :: {}".format
+
+
 @pytest.mark.parametrize(
     ("fields", "expression", "compatible"),
     [
         ([("License-Expression", "Apache-2.0 OR GPL-3.0-only")], "Apache-2.0 OR GPL-3.0-only", True),
         ([("License-Expression", "MIT AND GPL-3.0-only")], "MIT AND GPL-3.0-only", False),
+        ([("License-Expression", "MIT AND (ISC OR AGPL-3.0)")], "MIT AND (ISC OR AGPL-3.0)", True),
+        ([("Classifier", CLASSIFIER("MIT License"))], "MIT", True),
         (
-            [("License-Expression", "MIT AND (BSD-3-Clause OR AGPL-3.0)")],
-            "MIT AND (BSD-3-Clause OR AGPL-3.0)",
-            True,
-        ),
-        ([("Classifier", "License :: OSI Approved :: MIT License")], "MIT", True),
-        (
-            [
-                ("Classifier", f"License :: OSI Approved :: {name}")
-                for name in ("MIT License", "GNU General (GPL)")
-            ],
+            [("Classifier", CLASSIFIER(name)) for name in ("MIT License", "GNU General (GPL)")],
             "MIT AND GNU General (GPL)",
             False,
         ),
@@ -318,19 +291,17 @@ def test_every_installed_dependency_has_a_compatible_licence(
 
 
 @pytest.mark.parametrize(
-    ("report", "code"),
+    ("dependency", "code"),
     [
-        ('{"dependencies": [{"name": "a", "version": "1", "vulns": []}]}', 0),
-        (
-            '{"dependencies": [{"name": "a", "version": "1", "vulns": [{"id": "CVE-1", "fix_versions": ["2"]}]}]}',
-            1,
-        ),
-        ('{"dependencies": [{"name": "a", "skip_reason": "not found"}]}', 3),
-        ('{"dependencies": []}', 3),
+        ('{"name": "a", "version": "1", "vulns": []}', 0),
+        ('{"name": "a", "version": "1", "vulns": [{"id": "CVE-1", "fix_versions": ["2"]}]}', 1),
+        ('{"name": "a", "skip_reason": "not found"}', 3),
         ("", 3),
+        (None, 3),
     ],
 )
-def test_an_audit_that_was_not_run_does_not_pass(tmp_path: Path, report: str, code: int) -> None:
+def test_an_audit_that_was_not_run_does_not_pass(tmp_path: Path, dependency: str | None, code: int) -> None:
+    report = "" if dependency is None else f'{{"dependencies": [{dependency}]}}'
     (tmp_path / "answer").write_text(report, encoding="utf-8")
     (tmp_path / "pip-audit").write_text(
         '#!/bin/sh\nwhile [ $# -gt 0 ]; do [ "$1" = --output ] && out=$2; shift; done\n'
@@ -365,25 +336,21 @@ def test_the_sizes_of_installations_grow_with_the_extras() -> None:
 EXAMPLE = "examples/github-actions.yml"
 
 
-def example_steps(*jobs: str) -> list[dict[str, Any]]:
+def example_steps() -> list[dict[str, Any]]:
     """Return the steps of the example workflow that run a command."""
-    content = read_yaml(EXAMPLE)["jobs"]
-    return [step for job in jobs or content for step in content[job]["steps"] if "run" in step]
+    return [step for job in read_yaml(EXAMPLE)["jobs"].values() for step in job["steps"] if "run" in step]
 
 
 def test_the_example_workflow_measures_and_checks_with_the_base_alone() -> None:
     lines = [step["run"] for step in example_steps()]
     verbs = ["pip install", "stsbench data", "stsbench run", "pip install", "stsbench check", "stsbench check"]
     assert [" ".join(line.split()[:2]) for line in lines] == verbs
-    assert (lines[0], lines[3]) == tuple(
-        f'pip install "{name} @ git+$STSBENCH"' for name in ("stsbench[minilm]", "stsbench")
-    )
+    assert lines[0::3] == [f'pip install "{name} @ git+$STSBENCH"' for name in ("stsbench[minilm]", "stsbench")]
     assert "--margin" in lines[-1]
-    content = read_yaml(EXAMPLE)
-    assert content["env"]["STSBENCH"].startswith("https://")
-    assert content["jobs"]["check"]["needs"] == "measure"
-    given = [step.get("with", {}) for job in ("measure", "check") for step in content["jobs"][job]["steps"]]
-    assert [part["path"] for part in given if part.get("name") == "candidate"] == ["runs/candidate"] * 2
+    assert read_yaml(EXAMPLE)["jobs"]["check"]["needs"] == "measure"
+    for path in (ROOT / ".github/ISSUE_TEMPLATE").glob("[!c]*.yml"):
+        named = [words.split()[0].strip("`") for words in path.read_text(encoding="utf-8").split("stsbench ")[1:]]
+        assert set() < set(named) <= set(commands()), path
 
 
 @pytest.mark.shared

@@ -53,7 +53,7 @@ def test_the_highest_runs_are_compared_as_compare_and_rank_do(
     assert few.sentence(0, 3) == ""
 
 
-def test_scores_and_intervals_are_the_records_own(board_runs: Runs) -> None:
+def test_scores_intervals_and_costs_are_the_records_own(board_runs: Runs, tiny_bert: Path) -> None:
     board = sb.board(board_runs(**KNOWN))
     frame = board.frame.set_index(["model", "task"])
     for name in KNOWN:
@@ -61,6 +61,20 @@ def test_scores_and_intervals_are_the_records_own(board_runs: Runs) -> None:
         for told in record.frame[record.frame["subset"] == ""].query("metric == 'spearman'").to_dict("records"):
             shown = frame.loc[(name, told["task"]), ["score", "low", "high"]].tolist()
             assert shown == pytest.approx([told["score"], told["low"], told["high"]])
+    run = next(run for run in board.sections[0].runs if run.name == "alpha")
+    record = run.record
+    assert run.facts["dimensions"] == record.encoding["dimensions"] > 0
+    assert run.facts["ms"] == pytest.approx(1000 * record.seconds["encode"] / record.encoding["encoded"])
+    assert run.facts["seconds"] == pytest.approx(sum(record.seconds.values()))
+    assert (run.facts["run"], run.facts["weight_mb"]) == ("alpha", None)
+    measured = sb.evaluate(str(tiny_bert), "sample", use_cache=False)
+    assert measured.encoding["weight_bytes"] == (tiny_bert / "model.safetensors").stat().st_size
+    # Without items, only intervals of the board's level are shown.
+    place = board_runs() / "beta"
+    (place / "items.parquet").unlink()
+    for level, is_shown in ((0.95, True), (0.9, False)):
+        (section,) = sb.board(place, level=level).sections
+        assert [score[1] is not None for score in section.runs[0].scores] == [is_shown] * 3
 
 
 def test_what_does_not_compare_stands_apart_and_says_why(
@@ -81,14 +95,6 @@ def test_what_does_not_compare_stands_apart_and_says_why(
     assert whys["alone"].startswith("scores only")
     assert first.why == ""
     assert any("items.parquet is missing" in note for note in board.notes)
-
-
-def test_recorded_intervals_stand_only_where_they_are_of_the_boards_kind(board_runs: Runs) -> None:
-    place = board_runs(beta=0.5) / "beta"
-    (place / "items.parquet").unlink()
-    for level, shown in ((0.95, True), (0.9, False)):
-        (section,) = sb.board(place, level=level).sections
-        assert [score[1] is not None for score in section.runs[0].scores] == [shown] * 3
 
 
 def _published(record: sb.RunRecord) -> sb.RunRecord:
@@ -114,15 +120,12 @@ def test_published_rows_that_compare_stand_beside(hash_encode: Callable[..., Any
     assert list(published_beside(make[0])) == []
 
 
-def test_names_are_text_and_never_markup(board_runs: Runs) -> None:
-    page = sb.board(board_runs(**{HOSTILE: 0.0, "beta": 0.4})).html
+def test_names_are_text_and_items_are_matched_by_name_in_any_order(board_runs: Runs) -> None:
+    root = board_runs(**{HOSTILE: 0.0, "beta": 0.4})
+    page = sb.board(root).html
     assert "<img" not in page
     (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, flags=re.DOTALL)
     assert HOSTILE in {run["name"] for run in json.loads(text)["sections"][0]["runs"]}
-
-
-def test_items_are_matched_by_name_in_any_order(board_runs: Runs) -> None:
-    root = board_runs(alpha=0.0, beta=0.4)
     sentence = sb.board(root).sections[0].sentence(0, 1)
     record = sb.load_run(root / "beta")
 
@@ -195,14 +198,3 @@ def test_a_damaged_cache_is_made_again_and_one_that_cannot_be_written_is_noted(b
     board = sb.board(root)
     assert board.sections[0].sentence(0, 1)
     assert "cannot be written" in board.notes[-1]
-
-
-def test_costs_are_columns(board_runs: Runs, tiny_bert: Path) -> None:
-    ((run,),) = (section.runs for section in sb.board(board_runs(alpha=0.0)).sections)
-    record = run.record
-    assert run.facts["dimensions"] == record.encoding["dimensions"] > 0
-    assert run.facts["ms"] == pytest.approx(1000 * record.seconds["encode"] / record.encoding["encoded"])
-    assert run.facts["seconds"] == pytest.approx(sum(record.seconds.values()))
-    assert (run.facts["run"], run.facts["weight_mb"]) == ("alpha", None)
-    measured = sb.evaluate(str(tiny_bert), "sample", use_cache=False)
-    assert measured.encoding["weight_bytes"] == (tiny_bert / "model.safetensors").stat().st_size

@@ -39,57 +39,37 @@ def record(hash_encode: Callable[..., Any], own_pairs: Path) -> sb.RunRecord:
     return sb.evaluate(hash_encode, data=own_pairs, use_cache=False)
 
 
-def test_sentences_are_text_and_never_markup(record: sb.RunRecord, own_pairs: Path) -> None:
+def test_the_page_has_the_columns_of_each_kind_of_task(hash_encode: Callable[..., Any], tmp_path: Path) -> None:
+    sample = sb.explore(sb.evaluate(hash_encode, "sample", use_cache=False))
+    assert sample.frame["sentence_a"].str.len().min() > 0
+    assert len(data_of(sample.html)["columns"]["overlap"]) == len(sample.frame)
+    questions = sb.explore(sb.evaluate(hash_encode, "sample-questions", use_cache=False))
+    frame = questions.frame
+    assert ((frame["label"] == frame["prediction_a"]) == (frame["correct_a"] == 1)).all()
+    assert not questions.tasks[0].is_ranked
+    table = tmp_path / "items.csv"
+    table.write_text("task,item,score\nsearch,q1,0.5\nsearch,q2,1.0\nsearch,q3,0.0\n")
+    assert sb.explore(sb.import_results(table)).frame["score_a"].tolist() == [0.5, 1.0, 0.0]
+
+
+def test_sentences_are_text_and_never_markup_or_left_out(record: sb.RunRecord, own_pairs: Path) -> None:
     page = sb.explore(record, data=[own_pairs]).html
     assert "<img" not in page
     assert any(sentence.startswith(HOSTILE.strip()) for sentence in data_of(page)["sentences"])
     policy = re.findall(r'Content-Security-Policy" content="([^"]*)"', page)[0]
     assert policy.startswith("default-src 'none'")
     assert "unsafe" not in policy
-
-
-def test_without_text_no_sentence_is_in_the_page(record: sb.RunRecord) -> None:
-    page = sb.explore(record, without_text=True).html
-    assert "secret words" not in page
-    assert data_of(page)["sentences"] is None
-
-
-def test_what_is_not_here_is_asked_for(record: sb.RunRecord) -> None:
-    with pytest.raises(sb.UserError, match=r"11 of the runs' 11 sentences are not here: .*--data.*--without-text"):
-        sb.explore(record)
-
-
-def test_the_sample_has_its_sentences(hash_encode: Callable[..., Any]) -> None:
-    explored = sb.explore(sb.evaluate(hash_encode, "sample", use_cache=False))
-    frame = explored.frame
-    assert frame["sentence_a"].str.len().min() > 0
-    assert len(data_of(explored.html)["columns"]["overlap"]) == len(frame)
-
-
-def test_two_are_the_most(record: sb.RunRecord) -> None:
-    with pytest.raises(sb.UserError, match="3 runs are named: explore one, or two"):
-        sb.explore([record, record, record])
-
-
-def test_labels_and_predictions_are_there_for_transfer_tasks(hash_encode: Callable[..., Any]) -> None:
-    explored = sb.explore(sb.evaluate(hash_encode, "sample-questions", use_cache=False))
-    frame = explored.frame
-    assert ((frame["label"] == frame["prediction_a"]) == (frame["correct_a"] == 1)).all()
-    assert not explored.tasks[0].is_ranked
-
-
-def test_given_items_have_their_scores(tmp_path: Path) -> None:
-    table = tmp_path / "items.csv"
-    table.write_text("task,item,score\nsearch,q1,0.5\nsearch,q2,1.0\nsearch,q3,0.0\n")
-    explored = sb.explore(sb.import_results(table))
-    assert explored.frame["score_a"].tolist() == [0.5, 1.0, 0.0]
-
-
-def test_a_notebook_shows_the_page_in_a_frame_of_its_own(record: sb.RunRecord) -> None:
-    shown = sb.explore(record, without_text=True)._repr_html_()
+    without = sb.explore(record, without_text=True)
+    assert "secret words" not in without.html
+    assert data_of(without.html)["sentences"] is None
+    shown = without._repr_html_()
     assert shown.startswith("<iframe")
     assert 'sandbox="allow-scripts allow-downloads"' in shown
     assert "<script" not in shown
+    with pytest.raises(sb.UserError, match=r"11 of the runs' 11 sentences are not here: .*--data.*--without-text"):
+        sb.explore(record)
+    with pytest.raises(sb.UserError, match="3 runs are named: explore one, or two"):
+        sb.explore([record, record, record])
 
 
 Make = Callable[..., sb.RunRecord]
@@ -117,36 +97,33 @@ def test_ranks_are_those_of_the_pairs_that_are_ranked_together(make: Make) -> No
         expected = 100 * (rankdata(values) - 0.5) / len(values)
         np.testing.assert_allclose(frame[side], expected)
     np.testing.assert_allclose(frame["residual_a"], frame["rank_a"] - frame["rank_gold"])
-
-
-def test_where_the_score_is_a_mean_over_subsets_each_is_ranked_by_itself(make: Make) -> None:
+    # A mean over subsets ranks each on its own.
     frame = sb.explore(make(aggregation="mean"), without_text=True).frame
     for _, part in frame.groupby(["task", "subset"]):
-        expected = 100 * (rankdata(part["similarity_a"]) - 0.5) / len(part)
-        np.testing.assert_allclose(part["rank_a"], expected)
+        np.testing.assert_allclose(part["rank_a"], 100 * (rankdata(part["similarity_a"]) - 0.5) / len(part))
+
+
+def loss_without_each(frame: pd.DataFrame) -> Any:
+    gold, similarity = frame["gold"].to_numpy(), frame["similarity_a"].to_numpy()
+    whole = np.corrcoef(gold, similarity)[0, 1]
+    pairs = range(len(gold))
+    without = [np.corrcoef(np.delete(gold, pair), np.delete(similarity, pair))[0, 1] for pair in pairs]
+    return 100 * (whole - np.array(without))
 
 
 def test_an_influence_is_what_the_score_loses_without_the_pair(make: Make) -> None:
     frame = sb.explore(make(metric="pearson"), without_text=True).frame.set_index("task").loc["toy"]
-    gold, similarity = frame["gold"].to_numpy(), frame["similarity_a"].to_numpy()
-    whole = np.corrcoef(gold, similarity)[0, 1]
-    without = [np.corrcoef(np.delete(gold, pair), np.delete(similarity, pair))[0, 1] for pair in range(len(gold))]
     # To first order: what is left is of the order of the square.
-    assert np.corrcoef(100 * (whole - np.array(without)), frame["influence_a"])[0, 1] > 0.99
+    assert np.corrcoef(loss_without_each(frame), frame["influence_a"])[0, 1] > 0.99
     assert frame["influence_a"].sum() == pytest.approx(0, abs=1e-9)
-
-
-def test_where_a_subset_lies_counts_in_an_influence(make: Make) -> None:
+    # The place of a subset counts.
     record = make(metric="pearson")
     table = record.items
     is_first = table["subset"] == "first"
     gold = np.where(is_first, 5.0, table["gold"] / 2)
     moved = with_columns(record, cosine=table["cosine"] + is_first, gold=gold)
     frame = sb.explore(scored_again(moved), without_text=True).frame.set_index("task").loc["toy"]
-    gold, similarity = frame["gold"].to_numpy(), frame["similarity_a"].to_numpy()
-    whole = np.corrcoef(gold, similarity)[0, 1]
-    without = [np.corrcoef(np.delete(gold, pair), np.delete(similarity, pair))[0, 1] for pair in range(len(gold))]
-    left_out = 100 * (whole - np.array(without))
+    left_out = loss_without_each(frame)
     np.testing.assert_allclose(frame["influence_a"], left_out, atol=0.15 * np.abs(left_out).max())
     by_subset = pd.Series(left_out).groupby(frame["subset"].to_numpy()).sum()
     assert by_subset.abs().min() > 1

@@ -4,6 +4,7 @@ import errno
 import io
 import json
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -30,15 +31,20 @@ HOSTILE = "evil\x1b[2J\x9b31m\n@article{x,\r::error::\u202e"
 DRIVES = set("\x1b\x9b\x07\r\u202e\u2028")
 
 
-@pytest.mark.parametrize("show", [print_lines, print_notes, print_errors])
-def test_a_line_for_readers_is_one_line_without_control_characters(
-    show: Callable[..., None], capsys: pytest.CaptureFixture[str]
-) -> None:
-    show(HOSTILE, "second")
-    shown = "".join(capsys.readouterr())
-    assert len(shown.splitlines()) == 2
-    assert not DRIVES & set(shown)
-    assert r"evil\x1b[2J\x9b31m @article{x, ::error::\u202e" in shown
+def test_a_line_for_readers_is_one_line_without_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    for show in (print_lines, print_notes, print_errors):
+        show(HOSTILE, "second")
+        shown = "".join(capsys.readouterr())
+        assert (len(shown.splitlines()), DRIVES & set(shown)) == (2, set())
+        assert r"evil\x1b[2J\x9b31m @article{x, ::error::\u202e" in shown
+
+
+def test_only_one_file_prints() -> None:
+    source = Path(sb.__file__).parent
+    printing = re.compile(r"^\s*print\(|sys\.(stdout|stderr)\.write", re.MULTILINE)
+    files = {path for path in source.rglob("*.py") if printing.search(path.read_text("utf-8"))}
+    programs = {source / "compat/senteval/__main__.py", source / "sweeps/run_job.py"}
+    assert files - programs == {source / "cli/output.py"}
 
 
 def test_csv_is_unchanged_in_a_file_and_escaped_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,15 +107,14 @@ def test_a_signal_while_encoding_leaves_one_sentence_and_no_record(
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.parametrize("module", ["typer", "stsbench.records.store"])
-def test_an_interrupt_during_an_import_is_quiet(process: Callable[..., Any], tmp_path: Path, module: str) -> None:
-    code, out, err = ended(process(*RUN, FAULT_AT=module))
-    assert (code, out) == (130, "")
-    assert err.lstrip("\n") in {"", INTERRUPTED}
-    assert not (tmp_path / "runs").exists()
-
-
-def test_a_process_that_ignores_interrupts_continues(process: Callable[..., Any], tmp_path: Path) -> None:
+def test_an_interrupt_during_an_import_is_quiet_unless_it_is_ignored(
+    process: Callable[..., Any], tmp_path: Path
+) -> None:
+    for module in ("typer", "stsbench.records.store"):
+        code, out, err = ended(process(*RUN, FAULT_AT=module))
+        assert (code, out) == (130, "")
+        assert err.lstrip("\n") in {"", INTERRUPTED}
+        assert not (tmp_path / "runs").exists()
     ignore = lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)  # noqa: E731
     code, _, err = ended(process(*RUN, prepare=ignore, FAULT_AT="pyarrow"))
     assert code == 0, err
@@ -146,12 +145,3 @@ def test_a_closed_or_full_output_an_empty_date_and_a_deleted_folder(
     done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, len(done.stderr.splitlines())) == (code, int(code != 0)), done.stderr
     assert words in done.stderr
-
-
-def test_a_program_that_calls_the_command_line_continues_after_it() -> None:
-    program = (
-        "import sys\nfrom stsbench.__main__ import main\nsys.argv = ['stsbench', '--version']\n"
-        "try:\n    main()\nexcept SystemExit as end:\n    print('continues after', end.code)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == f"stsbench {sb.__version__}\ncontinues after 0\n"

@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -94,50 +95,6 @@ def test_several_models_share_a_table_and_json_is_a_list_even_if_one_fails(stsbe
     assert (done.code, [entry["model"]["name"] for entry in json.loads(done.out)]) == (2, ["toys:words"])
 
 
-def test_models_of_one_name_get_folders_of_their_own_and_cached_vectors_are_used(stsbench: Stsbench) -> None:
-    words = sorted({word for text in load_sample().pairs["sentence1"] for word in text.lower().split()})
-    for seed, folder in enumerate(("one", "two")):
-        rng = np.random.default_rng(seed)
-        lines = [f"{word} {' '.join(f'{x:.3f}' for x in rng.normal(size=5))}\n" for word in words]
-        Path(folder).mkdir()
-        Path(folder, "words.txt").write_text("".join(lines), encoding="utf-8")
-    both = ("run", "-m", "one/words.txt", "-m", "two/words.txt", "--tasks", "sample", "--json")
-    encoded = [
-        [record["encoding"]["encoded"] for record in json.loads(stsbench(*both, *more).out)]
-        for more in ((), (), ("--no-cache",))
-    ]
-    assert encoded[0] == encoded[2]
-    assert encoded[1] == [0, 0] != encoded[0]
-    first, second = recorded()
-    assert first == "words.txt-avg-sample"
-    assert second.startswith("words.txt-avg-sample-")
-
-
-@pytest.mark.parametrize(
-    ("tasks", "choice"),
-    [
-        ("sample", "--interval independent"),
-        ("sample", "--metric pearson"),
-        ("sample", "--aggregation mean"),
-        ("sample-questions", "--classifier-seed 7"),
-        ("sample-questions", "--kfold 3"),
-    ],
-)
-def test_another_measurement_does_not_replace_a_record_without_overwrite(
-    stsbench: Stsbench, tasks: str, choice: str
-) -> None:
-    run = ("run", "-m", "toys:words", "--tasks", tasks)
-    assert stsbench(*run, "--out", ".").code == 0
-    before = sb.load_run(".")
-    refused = stsbench(*run, *choice.split(), "--out", ".")
-    assert (refused.code, "holds another measurement" in refused.err) == (2, True)
-    assert sb.load_run(".") == before
-    assert stsbench(*run, *choice.split(), "--out", ".", "--overwrite").code == 0
-    assert sb.load_run(".") != before
-    assert stsbench(*run).code == stsbench(*run, *choice.split()).code == 0
-    assert len(list(Path("runs").iterdir())) == 2
-
-
 def test_subsets_of_your_own_pairs_are_a_part_of_the_measurement(stsbench: Stsbench) -> None:
     rows = [f"a{number} bird\t{number} birds\t{number}\t{number % 2}\t{number // 6}\n" for number in range(12)]
     Path("pairs.tsv").write_text("s1\ts2\tscore\todd\thalf\n" + "".join(rows), encoding="utf-8")
@@ -149,22 +106,6 @@ def test_subsets_of_your_own_pairs_are_a_part_of_the_measurement(stsbench: Stsbe
     assert "data is" in stsbench("check", "odd", "--baseline", "half").err
     assert "data is" in stsbench("compare", "odd", "half").err
     stsbench(*own, "--subset-column", "domain").demand_one_sentence("no column 'domain'", records=2)
-
-
-def test_a_run_into_a_folder_that_another_one_fills_meanwhile_loses_nothing(stsbench: Stsbench, toys: Any) -> None:
-    first = toys.words
-
-    def meanwhile(sentences: list[str]) -> Any:
-        if not Path("mine").exists():
-            sb.evaluate(toys.letters, "sample", out="mine")
-        return first(sentences)
-
-    toys.words = meanwhile
-    later = stsbench(*PLAIN, "-o", "mine")
-    assert (later.code, "holds another measurement" in later.err) == (2, True)
-    (beside,) = set(Path().glob("mine-*"))
-    assert str(beside) in later.err
-    assert sb.load_run(beside).scores[0].value != sb.load_run("mine").scores[0].value
 
 
 def test_zero_vectors_are_counted_and_an_undefined_correlation_is_a_dash(stsbench: Stsbench) -> None:
@@ -294,3 +235,78 @@ def test_what_reads_records_and_cached_vectors_imports_no_torch(tiny_bert: Path,
     )
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, cwd=tmp_path)
     assert sb.load_run(tmp_path / "again").encoding["encoded"] == 0
+
+
+def test_another_measurement_does_not_replace_a_record_without_overwrite(stsbench: Stsbench) -> None:
+    for number, line in enumerate(
+        (
+            "sample --interval independent",
+            "sample --metric pearson",
+            "sample --aggregation mean",
+            "sample-questions --classifier-seed 7",
+            "sample-questions --kfold 3",
+        )
+    ):
+        tasks, *choice = line.split()
+        run, out = ("run", "-m", "toys:words", "--tasks", tasks), f"out{number}"
+        assert stsbench(*run, "--out", out).code == 0
+        before = sb.load_run(out)
+        refused = stsbench(*run, *choice, "--out", out)
+        assert (refused.code, "holds another measurement" in refused.err, sb.load_run(out)) == (2, True, before)
+        assert stsbench(*run, *choice, "--out", out, "--overwrite").code == 0
+        assert sb.load_run(out) != before
+        assert stsbench(*run, *choice).code == 0
+    assert len(list(Path("runs").iterdir())) == 5
+
+
+def test_a_folder_that_another_run_fills_meanwhile_or_with_other_results_is_kept(
+    stsbench: Stsbench, toys: Any
+) -> None:
+    first, run = toys.words, (*PLAIN, "-o", "mine")
+
+    def meanwhile(sentences: list[str]) -> Any:
+        if not Path("mine").exists():
+            sb.evaluate(toys.letters, "sample", out="mine")
+        return first(sentences)
+
+    def is_refused(message: str) -> Path:
+        refused = stsbench(*run)
+        assert (refused.code, message in refused.err) == (2, True)
+        (beside,) = set(Path().glob("mine-*"))
+        assert str(beside) in refused.err
+        return beside
+
+    toys.words = meanwhile
+    beside = is_refused("holds another measurement")
+    assert sb.load_run(beside).scores[0].value != sb.load_run("mine").scores[0].value
+    for folder in ("mine", beside):
+        shutil.rmtree(folder)
+    toys.words = first
+    assert stsbench(*run).code == 0
+    assert "replacing the record of the same measurement" in stsbench(*run).err
+    before = sb.load_run("mine")
+    toys.words = toys.letters
+    for _ in range(2):
+        beside = is_refused("mine holds other results of toys:words")
+    assert sb.load_run("mine") == before
+    assert stsbench(*run, "--overwrite").code == 0
+    assert sb.load_run("mine").scores[0].value == sb.load_run(beside).scores[0].value != before.scores[0].value
+
+
+def test_models_of_one_name_get_folders_of_their_own_and_cached_vectors_are_used(stsbench: Stsbench) -> None:
+    words = sorted({word for text in load_sample().pairs["sentence1"] for word in text.lower().split()})
+    rng = np.random.default_rng(0)
+    for folder in ("one", "two"):
+        Path(folder).mkdir()
+        Path(folder, "words.txt").write_text(
+            "".join(f"{word} {rng.normal():.3f} {rng.normal():.3f}\n" for word in words)
+        )
+    both = ("run", "-m", "one/words.txt", "-m", "two/words.txt", "--tasks", "sample", "--json")
+    encoded = [
+        [record["encoding"]["encoded"] for record in json.loads(stsbench(*both, *more).out)]
+        for more in ((), (), ("--no-cache",))
+    ]
+    assert encoded[0] == encoded[2]
+    assert encoded[1] == [0, 0] != encoded[0]
+    first, second = recorded()
+    assert (first, second.startswith("words.txt-avg-sample-")) == ("words.txt-avg-sample", True)

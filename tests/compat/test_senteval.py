@@ -18,14 +18,10 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "bag_of_words.py"
 
 def vectors(batch):
     """Return a bag of words of token lists."""
-    words = [word.decode() if isinstance(word, bytes) else word for sentence in batch for word in sentence]
+    sentences = [[word.decode() if isinstance(word, bytes) else word for word in sentence] for sentence in batch]
+    words = {word for sentence in sentences for word in sentence}
     table = {word: np.random.default_rng(len(word) * 31 + ord(word[0])).normal(size=12) for word in words}
-    return np.array(
-        [
-            np.mean([table[word.decode() if isinstance(word, bytes) else word] for word in sentence], axis=0)
-            for sentence in batch
-        ]
-    )
+    return np.array([np.mean([table[word] for word in sentence], axis=0) for sentence in sentences])
 
 
 def evaluator(folder, batcher=lambda _params, batch: vectors(batch), prepare=None, **params):
@@ -41,20 +37,40 @@ def test_a_labelled_task_returns_sentevals_entries(folder):
     }
     assert (results["CR"]["ndev"], results["TREC"]["ndev"], results["TREC"]["ntest"]) == (120, 120, 36)
     assert results["CR"]["acc"] > 80
+    probing = evaluator(folder).eval("BigramShift")
+    assert (probing["ndev"], probing["ntest"]) == (40, 40)
+    options = {"nhid": 4, "optim": "adam", "batch_size": 16, "tenacity": 1, "epoch_size": 2}
+    net = evaluator(folder, usepytorch=True, kfold=3, classifier=options)
+    assert net.eval("CR") == net.eval("CR")
+    other = evaluator(folder, usepytorch=True, kfold=3, classifier=options | {"nhid": 0, "optim": "sgd,lr=0.5"})
+    assert other.eval("TREC")["acc"] > 30
 
 
-def test_the_originals_shape_trains_a_regressor_and_has_two_means(folder):
+@pytest.mark.parametrize(
+    "turn",
+    [
+        lambda rows: torch.as_tensor(rows, dtype=torch.float64).requires_grad_(),
+        lambda rows: torch.as_tensor(rows).bfloat16(),
+        lambda rows: rows.tolist(),
+        lambda rows: [torch.as_tensor(row) for row in rows],
+    ],
+    ids=["gradient", "bfloat16", "list", "tensors"],
+)
+def test_any_kind_of_rows_and_tokens_as_bytes(folder, turn):
+    def batcher(_params, batch):
+        assert all(isinstance(token, bytes) for sentence in batch for token in sentence)
+        return turn(vectors(batch))
+
+    assert evaluator(folder, batcher, kfold=3, tokens="bytes").eval("CR")["acc"] > 80
+
+
+def test_each_shape_has_its_entries(folder, monkeypatch):
     results = evaluator(folder, results="senteval").eval(["STS13", "STSBenchmark"])
-    assert {name: set(values) for name, values in results["STS13"]["all"].items()} == {
-        "pearson": {"mean", "wmean"},
-        "spearman": {"mean", "wmean"},
-    }
+    for metric in ("pearson", "spearman"):
+        assert set(results["STS13"]["all"][metric]) == {"mean", "wmean"}
     assert results["STS13"]["FNWN"]["nsamples"] == 20
     assert set(results["STSBenchmark"]) == {"devpearson", "pearson", "spearman", "mse", "ndev", "ntest"}
     assert results["STSBenchmark"]["yhat"].shape == (80,)
-
-
-def test_the_forks_shape_has_all_and_an_entry_for_each_split(folder, monkeypatch):
     results = evaluator(folder, results="simcse").eval(["STS13", "STSBenchmark", "STSBenchmark-finetune"])
     assert set(results["STS13"]["all"]["spearman"]) == {"all", "mean", "wmean"}
     assert list(results["STSBenchmark"]) == ["train", "dev", "test", "all"]
@@ -64,34 +80,6 @@ def test_the_forks_shape_has_all_and_an_entry_for_each_split(folder, monkeypatch
     assert "devspearman" in results["STSBenchmark-finetune"]
     monkeypatch.setenv("STSBENCH_SENTEVAL", "simcse")
     assert "devpearson" not in evaluator(folder).eval("STSBenchmark")
-
-
-@pytest.mark.parametrize(
-    "turn",
-    [
-        torch.as_tensor,
-        lambda rows: torch.as_tensor(rows, dtype=torch.float64).requires_grad_(),
-        lambda rows: torch.as_tensor(rows).bfloat16().float(),
-        lambda rows: rows.astype(np.float64),
-        lambda rows: rows.tolist(),
-        lambda rows: [torch.as_tensor(row) for row in rows],
-    ],
-)
-def test_any_kind_of_rows_will_do(folder, turn):
-    result = evaluator(folder, lambda _params, batch: turn(vectors(batch)), kfold=3).eval("CR")
-    assert result["acc"] > 80
-
-
-def test_tokens_come_as_bytes_where_asked(folder):
-    seen = []
-
-    def batcher(_params, batch):
-        seen.extend(batch)
-        return vectors(batch)
-
-    as_bytes = evaluator(folder, batcher, kfold=3, tokens="bytes").eval("CR")
-    assert all(isinstance(token, bytes) for sentence in seen for token in sentence)
-    assert as_bytes == evaluator(folder, kfold=3).eval("CR")
 
 
 def test_prepare_sees_the_whole_task_first_and_may_leave_things_in_params(folder):
@@ -111,15 +99,6 @@ def test_prepare_sees_the_whole_task_first_and_may_leave_things_in_params(folder
     assert calls == [("CR", 120), ("MRPC", 240), ("STS13", 120)]
 
 
-def test_the_net_and_its_options_are_honoured(folder):
-    options = {"nhid": 4, "optim": "adam", "batch_size": 16, "tenacity": 1, "epoch_size": 2}
-    net = evaluator(folder, usepytorch=True, kfold=3, classifier=options)
-    one, two = net.eval("CR"), net.eval("CR")
-    assert one == two
-    other = evaluator(folder, usepytorch=True, kfold=3, classifier=options | {"nhid": 0, "optim": "sgd,lr=0.5"})
-    assert other.eval("TREC")["acc"] > 30
-
-
 def test_word_content_has_no_hidden_layer(folder):
     labels = np.random.default_rng(0).integers(2, size=110)
     lines = (folder / "probing/bigram_shift.txt").read_text().splitlines()
@@ -131,15 +110,12 @@ def test_word_content_has_no_hidden_layer(folder):
     assert hidden.eval("WordContent") == plain.eval("BigramShift") != hidden.eval("BigramShift")
 
 
-def test_own_similarities_are_used(folder):
+def test_a_similarity_of_yours_is_used_and_that_of_a_zero_vector_is_zero(folder):
     plain, turned = (
-        evaluator(folder, **options).eval("STS13")["OnWN"]["spearman"][0]
-        for options in ({"similarity": np.dot}, {"similarity": lambda u, v: -np.dot(u, v)})
+        evaluator(folder, similarity=similarity).eval("STS13")["OnWN"]["spearman"][0]
+        for similarity in (np.dot, lambda u, v: -np.dot(u, v))
     )
     assert plain == pytest.approx(-turned)
-
-
-def test_a_zero_vector_has_the_similarity_zero(folder):
     with np.errstate(all="raise"):
         result = evaluator(
             folder, lambda _params, batch: vectors(batch) * [[len(s) > 2] for s in batch], results="simcse"
@@ -147,6 +123,7 @@ def test_a_zero_vector_has_the_similarity_zero(folder):
     assert np.isfinite(result["all"]["pearson"]["all"])
 
 
+<<<<<<< HEAD
 def test_a_probing_task_is_evaluated_where_its_data_is(folder):
     result = evaluator(folder).eval("BigramShift")
     assert (result["ndev"], result["ntest"]) == (40, 30)
@@ -154,6 +131,8 @@ def test_a_probing_task_is_evaluated_where_its_data_is(folder):
         evaluator(folder).eval("Tense")
 
 
+=======
+>>>>>>> 843929c9 (Tests: mistakes and repeated shapes in tables)
 def test_data_that_task_path_lacks_is_looked_for_in_the_other_places(folder, tmp_path, monkeypatch, caplog):
     monkeypatch.setenv("STSBENCH_DATA", str(folder))
     (tmp_path / "partial").mkdir()
@@ -166,28 +145,33 @@ def test_data_that_task_path_lacks_is_looked_for_in_the_other_places(folder, tmp
     assert f"looked for in {folder} (STSBENCH_DATA)" in told
 
 
-@pytest.mark.parametrize("last", ["MR", "Tense", "STS12", "STS17"])
-def test_what_is_missing_is_said_before_the_first_task_is_evaluated(folder, tmp_path, monkeypatch, last):
+@pytest.mark.parametrize(
+    ("task", "options", "sentence"),
+    [
+        ("STS17", {}, "there is no task 'STS17': choose from CR"),
+        ("SNLI", {}, "SNLI cannot be evaluated"),
+        ("MR", {}, "MR was not found"),
+        (["STS13", "CR", "STS12"], {}, "STS12 was not found"),
+        (["STS13", "CR", "Tense"], {}, r"Tense was not found in .* which lack past_present\.txt"),
+        ("CR", {"task_path": "nowhere"}, "CR was not found"),
+        ("CR", {"splits": ["tset"]}, "there is no split 'tset': did you mean test"),
+        ("CR", {"results": "mteb"}, r"params\['results'\] is 'mteb'"),
+        ("BigramShift", {}, r"bigram_shift\.txt, line 2"),
+    ],
+    ids=str,
+)
+def test_a_mistake_is_named_before_the_first_batch(folder, tmp_path, monkeypatch, task, options, sentence):
     monkeypatch.setenv("STSBENCH_DATA", "")
     monkeypatch.setenv("STSBENCH_CACHE", str(tmp_path / "cache"))
-    handed = []
-    one = evaluator(folder, lambda _params, batch: handed.append(1) or vectors(batch))
-    with pytest.raises(UserError, match=f"{last}"):
-        one.eval(["STS13", "CR", last])
-    assert handed == []
+    (folder / "probing/bigram_shift.txt").write_text("tr\t0\tan owl\nxx\t1\ta bus\n")
+    with pytest.raises(UserError, match=sentence):
+        evaluator(folder, lambda _params, _batch: pytest.fail("a batch came first"), **options).eval(task)
 
 
-def test_mistakes_are_named(folder, tmp_path, monkeypatch):
-    monkeypatch.delenv("STSBENCH_DATA", raising=False)
-    monkeypatch.setenv("STSBENCH_CACHE", str(tmp_path / "cache"))
-    with pytest.raises(UserError, match="there is no task 'STS17': choose from CR"):
-        evaluator(folder).eval("STS17")
-    with pytest.raises(UserError, match="SNLI cannot be evaluated"):
-        evaluator(folder).eval("SNLI")
-    with pytest.raises(UserError, match="MR was not found"):
-        evaluator(folder).eval("MR")
+def test_a_batcher_that_drops_a_row_is_named(folder):
     with pytest.raises(UserError, match=r"shape \(119, 12\)|shape \(127, 12\) for 1"):
         evaluator(folder, lambda _params, batch: vectors(batch)[1:]).eval("CR")
+<<<<<<< HEAD
     with pytest.raises(UserError, match="too few for 100 folds"):
         evaluator(folder, kfold=100).eval("CR")
     with pytest.raises(UserError, match="CR was not found"):
@@ -199,6 +183,8 @@ def test_mistakes_are_named(folder, tmp_path, monkeypatch):
     (folder / "probing/bigram_shift.txt").write_text("tr\t0\tan owl\nxx\t1\ta bus\n")
     with pytest.raises(UserError, match=r"bigram_shift\.txt, line 2"):
         evaluator(folder).eval("BigramShift")
+=======
+>>>>>>> 843929c9 (Tests: mistakes and repeated shapes in tables)
 
 
 def test_a_script_that_imports_senteval_runs_unchanged(folder):

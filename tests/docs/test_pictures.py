@@ -23,13 +23,10 @@ def record() -> dict[str, Any]:
     return told
 
 
-def test_every_picture_is_of_this_version(record: dict[str, Any]) -> None:
+def test_the_pictures_are_of_this_version_and_the_record_and_small(record: dict[str, Any]) -> None:
     old = {name: of["version"] for name, of in record.items() if of["version"] != sb.__version__}
     assert record
     assert not old, f"{old} are of another version than {sb.__version__}: {AGAIN}"
-
-
-def test_the_pictures_are_those_that_the_record_tells_of_and_small(record: dict[str, Any]) -> None:
     told = {name: digest for of in record.values() for name, digest in of["pictures"].items()}
     here = {path.name: path.read_bytes() for path in PLACE.glob("*.png")}
     assert {name: sha256(data).hexdigest() for name, data in here.items()} == told, AGAIN

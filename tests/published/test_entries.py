@@ -68,7 +68,7 @@ def test_all_tables_and_figures_of_the_papers_are_included() -> None:
     assert {paper: (counted[paper, "table"], counted[paper, "figure"]) for paper, _ in counted} == expected
 
 
-def test_no_two_entries_of_a_kind_have_the_same_name() -> None:
+def test_entries_have_distinct_names_pages_a_commit_and_a_misspelt_key_is_refused() -> None:
     for kind in ("papers", "systems", "checkpoints", "figures"):
         entries = tomllib.loads((ENTRIES / f"{kind}.toml").read_text(encoding="utf-8"))[kind]
         assert len({entry["name"] for entry in entries}) == len(entries), kind
@@ -78,6 +78,13 @@ def test_no_two_entries_of_a_kind_have_the_same_name() -> None:
     assert len(exhibits()) == len(tables()) + len(figures)
     for name in (*papers(), *exhibits(), *systems(), *checkpoints(), *(name.partition("/")[2] for name in rows())):
         assert re.fullmatch(r"[a-z0-9][a-z0-9._-]*", name), name
+    assert len(PAGES) == 16
+    assert [name for name in papers() if name in PAGES and not papers()[name].commit] == ["pcl"]
+    for name in PAGES:
+        path, _, repository = papers()[name].file.partition(" of ")
+        assert (bool(path), repository.partition(" at ")[2]) == (True, papers()[name].commit[:8]), name
+    with pytest.raises(ValidationError, match="captionline"):
+        PublishedTable.model_validate(tables()["mocose-acl2022-6"].model_dump() | {"captionline": 3})
 
 
 @pytest.mark.parametrize("entry", tables().values(), ids=lambda entry: entry.name)
@@ -134,16 +141,6 @@ def test_systems_and_checkpoints_refer_to_what_exists() -> None:
             assert source == UNVERIFIED or len(source) > 8, name
 
 
-def test_a_page_has_a_commit_or_a_note_on_it() -> None:
-    assert len(PAGES) == 16
-    assert [name for name in papers() if name in PAGES and not papers()[name].commit] == ["pcl"]
-    assert "commit" in papers()["pcl"].note
-    for name in PAGES:
-        path, _, repository = papers()[name].file.partition(" of ")
-        assert path, name
-        assert repository.partition(" at ")[2] == papers()[name].commit[:8], name
-
-
 @pytest.mark.parametrize("printed", ROWS, ids=lambda printed: printed.name)
 def test_each_average_of_a_page_is_the_mean_of_its_cells(printed) -> None:
     cells = {cell.column: cell.value for cell in printed.cells}
@@ -185,9 +182,3 @@ def test_the_templates_of_checkpoints_are_those_of_their_rows() -> None:
         for expected in entry.expected:
             usage = row(expected).usage
             assert (template.texts, template.rules) == ((usage.template,), usage.rules)
-
-
-def test_a_misspelt_key_is_refused() -> None:
-    entry = tables()["mocose-acl2022-6"].model_dump() | {"captionline": 3}
-    with pytest.raises(ValidationError, match="captionline"):
-        PublishedTable.model_validate(entry)

@@ -56,18 +56,13 @@ def test_a_figure_is_as_wide_as_asked_and_holds_all_that_is_written_in_it(name: 
     ]
     assert not [tick for tick in ticks if "$" in tick.get_text()]
     in_legends = [entry for legend in figure.legends for entry in legend.get_texts()]
+    assert in_legends or "long names" not in name
     for text in [*texts, *in_legends]:
         if text.get_text():
             box = text.get_window_extent(renderer)
-            assert figure.bbox.padded(1).containsx(box.x0), text
-            assert figure.bbox.padded(1).containsx(box.x1), text
-            assert figure.bbox.padded(1).containsy(box.y0), text
-            assert figure.bbox.padded(1).containsy(box.y1), text
+            frame = figure.bbox.padded(1)
+            assert frame.contains(box.x0, box.y0), text
+            assert frame.contains(box.x1, box.y1), text
     for legend in figure.legends:
         box = legend.get_window_extent(renderer)
         assert not any(box.overlaps(axes.get_window_extent(renderer)) for axes in figure.axes)
-
-
-def test_names_are_in_a_legend() -> None:
-    figure = drawn(MADE["compare, seeds of long names"]())
-    assert [text.get_text() for legend in figure.legends for text in legend.get_texts()]

@@ -42,31 +42,13 @@ def test_a_figure_is_saved_in_the_format_of_its_name_and_twice_the_same(kind: st
     assert {"png": b"PNG", "svg": b"<svg", "pdf": b"%PDF"}[kind] in first
 
 
-def test_another_ending_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"end its name in one of \.png, \.svg, \.pdf"):
-        save_figure(drawn(), tmp_path / "figure.docx")
-    assert not list(tmp_path.iterdir())
-
-
-def test_the_style_ends_with_its_block() -> None:
-    before = dict(mpl.rcParams)
-    with style():
-        assert mpl.rcParams["font.size"] == 8
-    assert dict(mpl.rcParams) == before
-
-
-def test_a_name_has_one_colour_and_the_first_seven_differ() -> None:
+def test_a_name_has_one_colour_in_every_figure_and_names_that_would_share_one_differ() -> None:
     names = [f"model {number}" for number in range(7)]
     assert len(set(colours(names).values())) == 7
     assert colours(names)["model 2"] == colours(["model 0", "model 1", "model 2"])["model 2"]
-
-
-def test_a_model_has_its_colour_in_every_figure_whoever_else_is_in_it() -> None:
-    assert colours(["minilm"])["minilm"] == colours(["minilm", "glove"])["minilm"]
-    assert colours(["glove", "minilm"]) == colours(["minilm", "glove"])
-
-
-def test_two_models_that_would_have_one_colour_have_two_and_in_a_report_always_the_same_two() -> None:
+    assert (
+        colours(["minilm"]).items() <= colours(["glove", "minilm"]).items() == colours(["minilm", "glove"]).items()
+    )
     first, second = next(
         (first, second)
         for first in map(str, range(20))
@@ -81,7 +63,12 @@ def test_two_models_that_would_have_one_colour_have_two_and_in_a_report_always_t
     assert colours([second])[second] == both[first]
 
 
-def test_a_figure_has_the_size_of_the_block_that_it_is_made_in_and_functions_are_blocks() -> None:
+def test_style_and_size_are_those_of_the_block_and_functions_are_blocks(tmp_path: Path) -> None:
+    before = dict(mpl.rcParams)
+    with style():
+        assert mpl.rcParams["font.size"] == 8
+    assert dict(mpl.rcParams) == before
+
     @look("page")
     def report() -> float:
         return float(new_figure().get_figwidth())
@@ -89,16 +76,12 @@ def test_a_figure_has_the_size_of_the_block_that_it_is_made_in_and_functions_are
     assert (new_figure().get_figwidth(), report()) == (WIDTHS["column"], WIDTHS["page"])
     with look("page"), look("column"):
         assert new_figure().get_figwidth() == WIDTHS["column"]
-    assert new_figure().get_figwidth() == WIDTHS["column"]
-
-
-def test_what_is_wider_than_a_page_stays_as_wide() -> None:
-    assert new_figure(least=9.0).get_figwidth() == 9.0
-
-
-def test_a_size_that_there_is_not_is_refused() -> None:
+    assert (new_figure().get_figwidth(), new_figure(least=9.0).get_figwidth()) == (WIDTHS["column"], 9.0)
     with pytest.raises(UserError, match="choose `column` or `page`"), look("poster"):  # type: ignore[arg-type]
         pass
+    with pytest.raises(UserError, match=r"end its name in one of \.png, \.svg, \.pdf"):
+        save_figure(drawn(), tmp_path / "figure.docx")
+    assert not list(tmp_path.iterdir())
 
 
 def rows(**columns: list[Any]) -> pd.DataFrame:
@@ -120,17 +103,15 @@ def lines(figure: Any) -> list[tuple[list[float], list[float]]]:
 
 
 def test_each_row_has_its_interval_and_value_from_the_top() -> None:
-    figure = forest(rows(), "difference", reference=0.0)
+    figure = forest(rows(), "a very long name of a model less an even longer name of another", reference=0.0)
     (axes,) = figure.axes
     assert lines(figure)[1:] == [([0.5, 1.5], [0, 0]), ([1.0], [0]), ([-1.5, 0.5], [1, 1]), ([-0.5], [1])]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["STS16", "Avg."]
     assert axes.get_ylim() == (1.5, -0.5)
     assert axes.lines[0].get_xdata() == [0.0, 0.0]
-
-
-def test_what_is_not_real_is_hollow_and_the_summary_a_diamond() -> None:
-    (axes,) = forest(rows(), "difference").axes
-    first, last = axes.lines[1], axes.lines[3]
+    assert "\n" in axes.get_xlabel()  # folded, not cut
+    # Not real: hollow; a summary: a diamond.
+    first, last = axes.lines[2], axes.lines[4]
     assert (first.get_marker(), last.get_marker()) == ("o", "D")
     assert first.get_markerfacecolor() == first.get_markeredgecolor()
     assert last.get_markerfacecolor() == "white"
@@ -144,11 +125,6 @@ def test_series_stand_side_by_side_in_colours_of_their_own_with_one_legend_entry
     assert heights == pytest.approx([-0.15, -0.15, 0.15, 0.15])
     assert axes.lines[0].get_color() != axes.lines[2].get_color()
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["one", "two"]
-
-
-def test_a_long_label_is_folded_and_not_cut() -> None:
-    (axes,) = forest(rows(), "a very long name of a model less an even longer name of another model").axes
-    assert "\n" in axes.get_xlabel()
 
 
 def test_the_seeds_of_a_method_share_its_colour_and_one_legend_entry() -> None:
@@ -192,28 +168,23 @@ def test_each_value_is_told_where_it_is_drawn_with_its_interval_and_the_keyboard
         assert any(abs(x - a) < 0.1 and abs(y - b) < 0.1 for a, b in dots)
 
 
-def test_a_value_that_is_missing_or_outside_the_axes_is_not_told() -> None:
+def test_missing_and_clipped_values_have_no_title_and_a_long_curve_has_few() -> None:
     figure = figure_of([1, 2, 3], [4.0, np.nan, 5.0])
     figure.axes[0].set_xlim(0, 2.5)
     assert [mark.findtext(f"{SVG}title") for mark in marks_of(svg_of(figure))] == ["minilm, 1: 4"]
-
-
-def test_of_a_long_curve_a_few_values_are_told_its_ends_among_them() -> None:
     titles = [mark.findtext(f"{SVG}title") for mark in marks_of(svg_of(figure_of([*range(500)], [*range(500)])))]
     assert len(titles) == 16
     assert (titles[0], titles[-1]) == ("minilm, 0: 0", "minilm, 499: 499")
 
 
-def test_the_drawing_has_no_style_that_a_page_would_forbid() -> None:
-    root = ElementTree.fromstring(svg_of(figure_of([1, 2], [1, 2])))
-    assert not [each.tag for each in root.iter() if "style" in each.attrib or each.tag == f"{SVG}style"]
-    texts = list(root.iter(f"{SVG}text"))
+def test_figures_in_one_page_have_no_styles_share_no_name_and_refer_to_their_own() -> None:
+    svg = svg_of(figure_of([1, 2], [1, 2]))
+    # A page's policy forbids styles.
+    drawing = ElementTree.fromstring(svg)
+    assert not [each.tag for each in drawing.iter() if "style" in each.attrib or each.tag == f"{SVG}style"]
+    texts = list(drawing.iter(f"{SVG}text"))
     assert texts
     assert all(each.get("font-size") and each.get("font-family") for each in texts)
-
-
-def test_figures_in_one_page_share_no_name_and_refer_to_their_own() -> None:
-    svg = svg_of(figure_of([1, 2], [1, 2]))
     roots = [ElementTree.fromstring(inline(svg, name)) for name in ("one", "two")]
     names = [{each.attrib["id"] for each in root.iter() if "id" in each.attrib} for root in roots]
     assert names[0]

@@ -65,49 +65,31 @@ def table_of(markdown):
     return [html.unescape(cell) for cell in cells]
 
 
-@pytest.mark.parametrize("text", HOSTILE)
-def test_markdown_shows_text_as_it_stands(text):
-    assert table_of(to_markdown(frame(text))) == ["Model", "Avg.", text, "78.90"]
-
-
 @given(text=lines)
 def test_markdown_shows_any_line_as_it_stands(text):
     assert table_of(to_markdown(frame(text))) == ["Model", "Avg.", text, "78.90"]
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_markdown_shows_names_and_captions_as_they_stand(text):
+def test_hostile_text_is_shown_unchanged(text):
+    assert table_of(to_markdown(frame(text))) == ["Model", "Avg.", text, "78.90"]
     markdown = to_markdown(pd.DataFrame({text: [1]}), caption=text)
     caption, _, table = markdown.partition("\n\n")
     assert table_of(table) == [text, "1"]
     page = MarkdownIt("commonmark").render(caption)
     assert html.unescape(page.strip()) == f"<p><strong>{text}</strong></p>"
-
-
-def test_markdown_dollars_are_no_mathematics():
-    assert "\\$" in to_markdown(frame("$x$"))
-
-
-def test_markdown_keeps_underscores_inside_words_readable():
-    assert "| cls_before_pooler |" in to_markdown(frame("cls_before_pooler"))
-
-
-@pytest.mark.parametrize("text", HOSTILE)
-def test_terminal_shows_text_as_it_stands(text):
     assert to_terminal(frame(text)).splitlines()[-1].removesuffix("78.90").rstrip() == text
     assert to_terminal(pd.DataFrame({text: [1]}), caption=text).splitlines()[0] == text
+    rows = [text, "two\r\nlines", "\x1b[2J"]
+    written = to_csv(pd.DataFrame({text: rows}))
+    assert list(csv.reader(io.StringIO(written, newline=""))) == [[cell] for cell in (text, *rows)]
+    assert json.loads(to_json(pd.DataFrame({text: rows}))) == [{text: cell} for cell in rows]
 
 
-@pytest.mark.parametrize("text", HOSTILE)
-def test_csv_and_json_keep_text_as_it_is(text):
-    table = pd.DataFrame({text: [text, "two\r\nlines", "\x1b[2J"]})
-    assert list(csv.reader(io.StringIO(to_csv(table), newline=""))) == [
-        [text],
-        [text],
-        ["two\r\nlines"],
-        ["\x1b[2J"],
-    ]
-    assert json.loads(to_json(table)) == [{text: text}, {text: "two\r\nlines"}, {text: "\x1b[2J"}]
+def test_markdown_has_no_mathematics_and_words_stay_readable_and_latex_rows_take_no_argument():
+    assert "\\$" in to_markdown(frame("$x$"))
+    assert "| cls_before_pooler |" in to_markdown(frame("cls_before_pooler"))
+    assert not re.search(r"(\\\\|rule)\s*[\[*]", to_latex(frame("[2em]", "*", "[x]")))
 
 
 ESCAPED = re.compile(r"\\text[a-z]+(?:\\space)? ?|\\space |\\[{}$&#%_]|\{\}(?=[\[*])|\$-\$")
@@ -128,10 +110,6 @@ def test_latex_escapes_everything_that_it_would_act_on(text):
                 assert not re.search(r"[\\{}$&#%_^~]", ESCAPED.sub("", cell)), cell
 
 
-def test_latex_row_break_finds_no_argument_in_the_next_cell():
-    assert not re.search(r"(\\\\|rule)\s*[\[*]", to_latex(frame("[2em]", "*", "[x]")))
-
-
 @pytest.mark.parametrize("style", ["terminal", "markdown", "latex"])
 def test_a_cell_is_one_line_and_cannot_drive_a_terminal(style):
     texts = ["two\r\nlines\u2028more", "\x1b[2J\x1b]0;title\x07", "\x9b31m", "\u202eabc", "\ud800", "\x00"]
@@ -140,9 +118,6 @@ def test_a_cell_is_one_line_and_cannot_drive_a_terminal(style):
     assert "two lines more" in shown
     assert len(shown.splitlines()) == len(Table(frame(*"abcdef"), "c").to(style).splitlines())
     shown.encode()
-
-
-def test_console_gets_no_control_characters_and_no_markup():
     stream = io.StringIO()
     hostile = pd.DataFrame({"[bold]n[/bold]": ["\x1b[31mred", "[red]x[/red]"]})
     print_table(hostile, Console(file=stream, width=60), caption="[blink]c[/blink]")

@@ -57,7 +57,7 @@ COMMANDS = [
     ("compare --b b", "Name two runs"),
     ("compare --a -q", "--a.* requires an argument"),
     ("compare a nowhere", "no run record at nowhere"),
-    ("compare --a seed*", r"no run record at seed\*"),
+    ("compare --a seed* --b b", r"no run record at seed\*"),
     ("compare --a a a", "a is named twice"),
     ("compare a c", "sample: metric is spearman in one and pearson"),
     ("rank a", "expected 2 to 100 runs"),

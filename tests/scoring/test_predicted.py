@@ -126,10 +126,10 @@ def test_pairs_with_labels_become_pair_classification(name: str, tmp_path: Path)
 def test_pairs_in_another_order_are_found_by_a_sentence_that_is_not_alike_to_itself(tmp_path: Path) -> None:
     gold = tmp_path / "gold.tsv"
     gold.write_text("a b\tb a\t1\nc d\te f\t0\ng\tg\t4\n", encoding="utf-8")
-    wrong = predictions(tmp_path / "wrong", "Small", test={"cosine_scores": [0.5, 1.0, 0.3]})
+    wrong = island.write_predictions(tmp_path / "wrong", "Small", test={"cosine_scores": [0.5, 1.0, 0.3]})
     with pytest.raises(sb.UserError, match=r"prediction 3 has the cosine 0\.3000: the order differs"):
         sb.import_results(wrong, gold=gold)
-    right = predictions(tmp_path / "right", "Small", test={"cosine_scores": [0.5, 0.3, 1.0]})
+    right = island.write_predictions(tmp_path / "right", "Small", test={"cosine_scores": [0.5, 0.3, 1.0]})
     assert sb.import_results(right, gold=gold).scores[0].value == 1
 
 

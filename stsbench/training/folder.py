@@ -77,6 +77,8 @@ class RunFolder:
             curves = (self.curve, self.curve.with_suffix(".svg"))
             for target in (self.recipe, self.card, *curves, self.start, self.state):
                 remove_leftovers(target)
+                if target.exists() and not target.is_file():
+                    raise UserError(f"{target} is not a file: move it away.")
             for leftover in self.checkpoints.glob(".step-*"):
                 leftover.unlink() if leftover.is_file() else shutil.rmtree(leftover)
 

@@ -6,9 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 from tiny_words import sample_word_pieces
 
 import stsbench as sb
@@ -176,56 +174,3 @@ def assembled(base: Path, recipe_file: Path, corpus: Path, tmp_path: Path) -> Ca
         return Trainer(recipe, store, found, world or World(), "cpu", tasks=tasks)
 
     return make
-
-
-def naive_info_nce(
-    query: NDArray[np.float64],
-    key: NDArray[np.float64],
-    *,
-    temperature: float,
-    hard: NDArray[np.float64] | None = None,
-    weight: float = 1.0,
-    queue: Sequence[NDArray[np.float64]] = (),
-) -> float:
-    """Return the papers' loss, written as they write it, sum by sum."""
-
-    def sim(u: NDArray[np.float64], v: NDArray[np.float64]) -> float:
-        return float(u @ v / (np.sqrt(u @ u) * np.sqrt(v @ v)))
-
-    losses = []
-    for i in range(len(query)):
-        positive = np.exp(sim(query[i], key[i]) / temperature)
-        below = sum(np.exp(sim(query[i], key[j]) / temperature) for j in range(len(key)))
-        if hard is not None:
-            below += sum(
-                (weight if i == j else 1.0) * np.exp(sim(query[i], hard[j]) / temperature)
-                for j in range(len(hard))
-            )
-        below += sum(np.exp(sim(query[i], negative) / temperature) for negative in queue)
-        losses.append(-np.log(positive / below))
-    return float(np.mean(losses))
-
-
-def numeric_gradient(
-    function: Callable[[NDArray[np.float64]], float], at: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the gradient of a function by central differences, in float64."""
-    gradient, step = np.zeros_like(at), 1e-6
-    for place in np.ndindex(at.shape):
-        up, down = at.copy(), at.copy()
-        up[place] += step
-        down[place] -= step
-        gradient[place] = (function(up) - function(down)) / (2 * step)
-    return gradient
-
-
-@pytest.fixture
-def naive() -> Callable[..., float]:
-    """Return the naive loss."""
-    return naive_info_nce
-
-
-@pytest.fixture
-def slope() -> Callable[..., NDArray[np.float64]]:
-    """Return the numeric gradient."""
-    return numeric_gradient

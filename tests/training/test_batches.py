@@ -20,24 +20,15 @@ REPEATED = "views.key={kind: subword-repetition, rate: 0.5"
 def store_of(recipe_file, tmp_path):
     """Return a function that builds a store of some lines of text."""
 
-    def build(lines, *overrides, **options) -> tuple[BatchReader, TokenStore]:
+    def build(lines, *overrides) -> tuple[BatchReader, TokenStore]:
         recipe = read_recipe(recipe_file, overrides)
-        found = find_base(recipe, "cpu")
+        base = find_base(recipe, "cpu")
         path = tmp_path / "lines.tsv"
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        limit = recipe.corpus.max_length - 2
-        rows = read_rows(path, recipe.corpus.columns)
-        meaning = {"lines": list(lines), "columns": recipe.corpus.columns}
-        store = open_store(
-            tmp_path / "tokens",
-            meaning,
-            rows,
-            found.tokenizer,
-            limit=limit,
-            with_text=recipe.reads_text,
-            **options,
-        )
-        return BatchReader(store, found.tokenizer, recipe, found.longest), store
+        rows, meaning = read_rows(path, recipe.corpus.columns), {"lines": list(lines)}
+        limits = {"limit": recipe.corpus.max_length - 2, "with_text": recipe.reads_text}
+        store = open_store(tmp_path / "tokens", meaning, rows, base.tokenizer, **limits)
+        return BatchReader(store, base.tokenizer, recipe, base.longest), store
 
     return build
 
@@ -67,11 +58,10 @@ def test_the_store_holds_the_tokens_counts_empty_lines_and_cuts_long_ones(store_
 
 def test_a_store_is_built_once_and_mapped(store_of, tmp_path):
     _, first = store_of(LINES)
-
-    folder = next(path for path in (tmp_path / "tokens").iterdir() if path.is_dir())
-    stamp = (folder / "sentences.arrow").stat().st_mtime_ns
+    (file,) = (tmp_path / "tokens").glob("*/sentences.arrow")
+    stamp = file.stat().st_mtime_ns
     _, again = store_of(LINES)
-    assert (folder / "sentences.arrow").stat().st_mtime_ns == stamp
+    assert file.stat().st_mtime_ns == stamp
     assert again.counts == first.counts
     assert not first.tokens(0, 0).flags.owndata
 
@@ -141,29 +131,24 @@ def test_buckets_are_by_sub_words_of_the_first_sentence(store_of):
         make_schedule(recipe(1, 3), store)
 
 
-def test_a_batch_follows_from_seed_and_name_alone(store_of):
-    lines = [f"the cat sat on mat number {number} tonight" for number in range(20)]
-    reader, _ = store_of(lines, REPEATED + "}")
-    rows = np.arange(20)
+TWELVE = ["one two three four five six seven eight nine ten eleven twelve"] * 30
+
+
+def test_the_key_alone_is_repeated_by_seed_and_name_and_cut_to_the_maximum_length(store_of, tokenizer):
+    reader, _ = store_of(TWELVE, REPEATED + "}")
+    rows = np.arange(30)
     first, again, other = reader(rows, "3"), reader(rows, "3"), reader(rows, "4")
     assert all(map(np.array_equal, first.key, again.key))
-    assert not all(a.shape == b.shape and (a == b).all() for a, b in zip(first.key, other.key, strict=True))
+    assert not all(map(np.array_equal, first.key, other.key))
     assert all(map(np.array_equal, first.query, other.query))
-
-
-def test_only_the_key_is_repeated_and_cut_back_to_the_maximum_length(store_of, tokenizer):
-    lines = ["one two three four five six seven eight nine ten eleven twelve"] * 30
-    reader, _ = store_of(lines, REPEATED + "}")
-    batch = reader(np.arange(30), "0")
-    cls, sep = tokenizer.cls_token_id, tokenizer.sep_token_id
-    assert all(len(query) == 12 for query in batch.query)
-    assert max(map(len, batch.key)) == 12
-    assert all((ids[0], ids[-1]) == (cls, sep) for ids in [*batch.query, *batch.key])
+    assert all(len(query) == 12 for query in first.query)
+    assert max(map(len, first.key)) == 12
+    ends = (tokenizer.cls_token_id, tokenizer.sep_token_id)
+    assert all((ids[0], ids[-1]) == ends for ids in [*first.query, *first.key])
 
 
 def test_the_released_repetition_is_drawn_once_a_sentence_and_not_cut(store_of):
-    lines = ["one two three four five six seven eight nine ten eleven twelve"] * 30
-    reader, _ = store_of(lines, REPEATED + ", variant: released}")
+    reader, _ = store_of(TWELVE, REPEATED + ", variant: released}")
     rows = np.arange(30)
     first, later = reader(rows, "0"), reader(rows[::-1], "9")
     assert max(map(len, first.key)) > 12

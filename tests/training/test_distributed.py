@@ -161,21 +161,13 @@ FORKED = textwrap.dedent(
     """
 )
 
+# Without --multi_gpu, accelerate starts one process where there is no GPU.
+ACCELERATE = "-m accelerate.commands.launch --multi_gpu --num_processes 2 --main_process_port 0 -m stsbench"
+
 LAUNCHERS = {
     "forked": ["-c", FORKED],
     "torchrun": ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "stsbench"],
-    # Without --multi_gpu, accelerate starts one process where there is no GPU.
-    "accelerate": [
-        "-m",
-        "accelerate.commands.launch",
-        "--multi_gpu",
-        "--num_processes",
-        "2",
-        "--main_process_port",
-        "0",
-        "-m",
-        "stsbench",
-    ],
+    "accelerate": ACCELERATE.split(),
 }
 
 
@@ -184,22 +176,10 @@ LAUNCHERS = {
     "launcher", ["forked", *(pytest.param(name, marks=pytest.mark.long) for name in ("torchrun", "accelerate"))]
 )
 def test_the_command_trains_with_two_processes_and_speaks_once(launcher, recipe_file, corpus, tmp_path):
-    command = [
-        "train",
-        str(recipe_file),
-        "--corpus",
-        str(corpus),
-        "--out",
-        str(tmp_path / "run"),
-    ]
-    queue = ["--set", "negatives.queue.size=20", "--device", "cpu"]
+    options = ["--corpus", str(corpus), "--out", str(tmp_path / "run"), "--set", "negatives.queue.size=20"]
+    command = [*LAUNCHERS[launcher], "train", str(recipe_file), *options, "--device", "cpu"]
     done = subprocess.run(
-        [sys.executable, *LAUNCHERS[launcher], *command, *queue],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env=surroundings(),
+        [sys.executable, *command], check=False, capture_output=True, text=True, timeout=300, env=surroundings()
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("sample ") == 1

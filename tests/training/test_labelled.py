@@ -97,23 +97,23 @@ BAD = [
 
 
 @pytest.mark.parametrize(("name", "text", "more", "message"), BAD)
-def test_a_bad_line_of_a_table_is_told_with_file_and_line(name, text, more, message, write):
+def test_a_bad_line_of_a_table_is_reported_with_file_and_line(name, text, more, message, write):
     with pytest.raises(sb.UserError, match=message):
         one_sentence(write(name, text), *more)
 
 
 @pytest.mark.parametrize(
-    ("row", "message"),
+    ("score", "message"),
     [
-        ("c\td\tfour", r"t.tsv, line 3: the score 'four' is not a finite number"),
-        ("c\td\tnan", r"t.tsv, line 3: the score 'nan' is not a finite number"),
-        ("c\td\t6", r"t.tsv, line 3: the score 6 is outside of the scale, 0 to 5; fix"),
-        ("c\td\t-0.1", r"t.tsv, line 3: the score -0.1 is outside of the scale, 0 to 5"),
+        ("four", "the score 'four' is not a finite number"),
+        ("nan", "the score 'nan' is not a finite number"),
+        ("6", "the score 6 is outside of the scale, 0 to 5; fix"),
+        ("-0.1", "the score -0.1 is outside of the scale, 0 to 5"),
     ],
 )
-def test_a_bad_score_is_told_with_file_and_line(row, message, write, benchmark_folder):
-    with pytest.raises(sb.UserError, match=message):
-        scored(write("t.tsv", f"a\tb\tscore\na\tb\t1\n{row}\n"), benchmark_folder)
+def test_a_bad_score_is_reported_with_file_and_line(score, message, write, benchmark_folder):
+    with pytest.raises(sb.UserError, match=f"t.tsv, line 3: {message}"):
+        scored(write("t.tsv", f"a\tb\tscore\na\tb\t1\nc\td\t{score}\n"), benchmark_folder)
 
 
 def test_a_table_that_is_not_there_is_told_with_the_task_and_the_option_that_names_the_folder(tmp_path):
@@ -135,17 +135,9 @@ def leaking(write, benchmark_folder):
     """A table with two dev and three test pairs of STS-B (one twice, one turned, one spelt anew), others too."""
     dev, test = rows_of(benchmark_folder, "STS-B", "dev"), rows_of(benchmark_folder, "STS-B", "test")
     (a, b), (c, d) = test[1], test[2]
-    rows = [
-        *dev[:2],
-        test[0],
-        test[0],
-        (b, a),
-        (f"{c.upper()} !", d),
-        rows_of(benchmark_folder, "STS12", "test")[0],
-    ]
-    rows += [(f"own {n}", f"other {n}") for n in range(5)]
-    # Both sentences of STS-B, but no pair of it.
-    rows += [(a, d)]
+    others = [rows_of(benchmark_folder, "STS12", "test")[0], *((f"own {n}", f"other {n}") for n in range(5))]
+    # The last has two sentences of STS-B, but is not a pair of it.
+    rows = [*dev[:2], test[0], test[0], (b, a), (f"{c.upper()} !", d), *others, (a, d)]
     lines = "".join(f"{one}\t{other}\t{n % 3}\n" for n, (one, other) in enumerate(rows))
     return write("t.tsv", "a\tb\tscore\n" + lines)
 

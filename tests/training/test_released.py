@@ -5,26 +5,13 @@ import random
 import numpy as np
 import pytest
 import torch
-from small_trainings import left
-from torch.nn import functional
 
-import stsbench as sb
 from stsbench.training.heads import HeadBase, Layers
 from stsbench.training.noise import PositionShuffle, TokenCutoff
 from stsbench.training.parts import Optimiser
-from stsbench.training.recipe import read_recipe, recipe_names
+from stsbench.training.recipe import read_recipe
 from stsbench.training.trainer import Descent
 
-RELEASED = [name for name in recipe_names() if "-released" in name]
-
-# As many padded positions as the recipes have, of a base that reads 64.
-SMALL = (
-    "precision=fp32",
-    "optimiser={batch: 8, accumulate: 1}",
-    "corpus.rows=16",
-    "negatives.queue={size: 16}",
-    "selection={task: sample, every: 2}",
-)
 TRAINED_ON_32 = ("corpus.max_length=32", "dropout=0", "optimiser.chunk=3")
 
 
@@ -42,9 +29,7 @@ def plain_adam(weights, gradients, rate, decay):
     return weights
 
 
-@pytest.fixture
-def descents():
-    """Return a function that takes steps with given gradients, from the same weights by either choice."""
+def test_epsilon_before_the_correction_is_transformers_4s_adamw():
     chance = np.random.default_rng(0)
     start = {"matrix": chance.normal(size=(4, 5)).astype("f4"), "bias": chance.normal(size=7).astype("f4")}
     # From far above epsilon to far below it; the matrix misses a step, as a head does that a step does not take.
@@ -54,22 +39,17 @@ def descents():
         "bias": [-sizes[step][:7] for step in range(6)],
     }
 
-    def run(adam_epsilon, steps=6):
+    def run(adam_epsilon):
         part = Optimiser(learning_rate=1e-2, weight_decay=0.1, clip=None, adam_epsilon=adam_epsilon)
         weights = {name: torch.nn.Parameter(torch.from_numpy(value.copy())) for name, value in start.items()}
         descent = Descent(weights.values(), part, 10**9, "cpu", "fp32")  # so many steps that the rate stays
-        for step in range(steps):
+        for step in range(6):
             for name, weight in weights.items():
                 given = gradients[name][step]
                 weight.grad = None if given is None else torch.from_numpy(given.astype("f4"))
             descent.step(step)
         return {name: weight.detach().numpy() for name, weight in weights.items()}
 
-    return run, start, gradients
-
-
-def test_epsilon_before_the_correction_is_transformers_4s_adamw(descents):
-    run, start, gradients = descents
     found = run("before_correction")
     for name, decay in (("matrix", 0.1), ("bias", 0.0)):
         expected = plain_adam(start[name], gradients[name], 1e-2, decay)
@@ -168,54 +148,12 @@ def test_mocoses_token_cut_off_counts_and_draws_padding_too(length):
     np.testing.assert_allclose(gone.float().mean(0)[:length], 3 / 32, atol=0.01)
 
 
-def test_dot_products_are_those_that_equation_3_prints(assembled):
-    heads = (
-        "head=dense",
-        "projector={layers: 1, dropout: 0, norm_epsilon: 1.0e-12}",
-        "predictor={layers: 2, dropout: 0, ends: tanh, norm_epsilon: 1.0e-12}",
-        "target={encodes: keys, embeddings: shared}",
-        "negatives={in_batch: false, queue: {size: 20, initial: 5}}",
-    )
-    trainer = assembled("dropout=0", *heads, "objective={similarity: dot, temperature: 1}")
-    batch, queue = trainer.reader(np.arange(8), "now"), trainer.queue.columns()
-    (query, key), _ = encoded(trainer, batch)
-    expected = 0.0
-    for q, k in zip(query, key, strict=True):
-        terms = torch.stack([(q * vector).sum() for vector in (k, *queue)])
-        expected -= functional.log_softmax(terms, dim=0)[0].item() / 8
-    assert float(trainer.terms[0](batch, lambda loss: loss)) == pytest.approx(expected, rel=1e-5)
-
-
-def test_the_released_recipes_name_what_the_public_code_does_and_the_others_keep_the_default():
-    for name in RELEASED:
-        assert read_recipe(name).optimiser.adam_epsilon == "before_correction", name
-    code, paper = read_recipe("mocose-bert-base-released"), read_recipe("mocose-bert-base")
-    assert (code.projector.norm_epsilon, code.predictor.norm_epsilon) == (1e-12, 1e-12)
-    assert (paper.projector.norm_epsilon, paper.optimiser.adam_epsilon) == (1e-5, "after_correction")
-    assert (code.objective.similarity, paper.objective.similarity) == ("cosine", "cosine")
-    assert read_recipe("mocose-bert-base:equation-3").objective.similarity == "dot"
+def test_the_released_variants_are_those_of_the_paper_on_padded_positions():
     for variant in ("position-shuffle", "token-cutoff"):
-        theirs, ours = (read_recipe(f"{name}:{variant}") for name in (code.name, "mocose-ablations"))
+        names = (f"{name}:{variant}" for name in ("mocose-bert-base-released", "mocose-ablations"))
+        released, paper = map(read_recipe, names)
         for side in ("query", "key"):
-            (one,), (other,) = getattr(theirs.noise, side).parts, getattr(ours.noise, side).parts
+            (one,), (other,) = (getattr(recipe.noise, side).parts for recipe in (released, paper))
             assert (one.padded_to, other.padded_to) == (32, None)
             assert one.model_copy(update={"padded_to": None}) == other
-        assert theirs.noise.adversarial is None
-
-
-@pytest.mark.parametrize("variant", ["position-shuffle", "token-cutoff"])
-def test_a_resumed_training_with_them_comes_to_the_same_bits(variant, base, corpus, tmp_path):
-    given = {"base": base, "device": "cpu"}
-    overrides = [*SMALL, "corpus.rows=40", "negatives.queue={initial: 8}", "saving={every: 2}", "log_every=1"]
-    name = f"mocose-bert-base-released:{variant}"
-    whole = sb.train(name, corpus, tmp_path / "whole", overrides=overrides, **given)
-    assert whole.steps == 5
-
-    def stop(line):
-        if (line["step"], line["kind"]) == (4, "train"):
-            raise KeyboardInterrupt
-
-    with pytest.raises(sb.UserError, match="resumes from the last save"):
-        sb.train(name, corpus, tmp_path / "stopped", overrides=overrides, listeners=[stop], **given)
-    sb.train(resume=tmp_path / "stopped", device="cpu")
-    assert left(tmp_path / "stopped") == left(tmp_path / "whole")
+        assert released.noise.adversarial is None

@@ -1,6 +1,5 @@
 """The target's keys, its schedule, its queue and the steps on embeddings: against plain references."""
 
-import copy
 import math
 
 import numpy as np
@@ -19,83 +18,58 @@ from stsbench.training.noise import (
 from stsbench.training.parts import CosineDecay
 from stsbench.training.recipe import read_recipe, traceable_sentence
 
-MOCOSE = (
-    "dropout=0",
-    "head={kind: dense, start: pooler}",
-    "projector={layers: 1, dropout: 0}",
-    "predictor={layers: 2, dropout: 0, ends: tanh}",
-    "target={encodes: keys, embeddings: shared, decay: {kind: cosine, start: 0.75, end: 0.95}}",
-    "negatives.queue={size: 20, initial: 5}",
+
+@pytest.mark.parametrize(
+    ("overrides", "side", "columns"),
+    [
+        (
+            (
+                "head=dense-tanh",
+                "views.key={kind: subword-repetition, rate: 0.5}",
+                "negatives.queue.size=20",
+                "target.decay=0.9",
+                "optimiser.epochs=2",
+            ),
+            "query",
+            # The loss uses the rows that it has; the batch of two at an epoch's end pushes two out.
+            [0, 8, 16, 20, 20, 20, 20, 20],
+        ),
+        (
+            (
+                "head={kind: dense, start: pooler}",
+                "projector={layers: 1, dropout: 0}",
+                "predictor={layers: 2, dropout: 0, ends: tanh}",
+                "target={encodes: keys, embeddings: shared, decay: {kind: cosine, start: 0.75, end: 0.95}}",
+                "negatives.queue={size: 20, initial: 5}",
+            ),
+            "key",
+            [5, 13, 20, 20, 20],
+        ),
+    ],
+    ids=["esimcse", "mocose"],
 )
-
-
-def naive_loss(query, key, queue, *, in_batch, dot=False):
-    """Equation 3 sum by sum."""
-
-    def sim(u, v):
-        return u @ v if dot else u @ v / (u.norm() * v.norm())
-
-    losses = []
-    for i in range(len(query)):
-        others = [row for j, row in enumerate(key) if in_batch and j != i] + list(queue)
-        own = torch.exp(sim(query[i], key[i]) / 0.05)
-        losses.append(-torch.log(own / (own + sum(torch.exp(sim(query[i], row) / 0.05) for row in others))))
-    return torch.stack(losses).mean()
-
-
-def gradients(trainer, batch):
-    loss = trainer.terms[0](batch, lambda value: value)
-    found = {n: p.grad.clone() for n, p in trainer.model.named_parameters() if p.grad is not None}
-    trainer.model.zero_grad()
-    return float(loss), found
-
-
-@pytest.mark.parametrize("gradient", [False, True])
-@pytest.mark.parametrize("in_batch", [False, True])
-def test_mocoses_loss_and_gradient_equal_the_equations(in_batch, gradient, assembled):
-    trainer = assembled(*MOCOSE, f"negatives.in_batch={in_batch}", f"target.gradient={gradient}")
-    for model in (trainer.model, trainer.target.model):
-        model.double()
-        model._pooler = lambda states, mask: (states[-1] * mask.unsqueeze(-1)).sum(1) / mask.sum(1, keepdim=True)
-    trainer.queue.vectors = trainer.queue.vectors.double()
-    queue, batch = trainer.queue.columns(), trainer.reader(np.arange(8), "now")
-    loss, found = gradients(trainer, batch)
-
-    model, target = trainer.model, trainer.target.model
-    query = plain_vectors(model, lambda x: model.predictor(model.projector(model.head(x))), batch.query)
-    key = plain_vectors(target, lambda x: target.projector(target.head(x)), batch.key)
-    expected = naive_loss(query, key if gradient else key.detach(), queue, in_batch=in_batch)
-    expected.backward()
-    assert loss == pytest.approx(expected.item(), rel=1e-6)
-    wanted = {n: p.grad for n, p in model.named_parameters() if p.grad is not None}
-    assert set(found) == set(wanted)
-    for name, value in wanted.items():
-        torch.testing.assert_close(found[name], value, atol=1e-9, rtol=1e-6)
-    # What follows is never trained; what it shares is, and through the keys only if the recipe says so.
-    assert all(p.grad is None for name, p in target.named_parameters() if "embeddings" not in name)
-    assert target.transformer.embeddings is model.transformer.embeddings
-
-
-def test_queue_and_target_after_five_steps_are_those_of_lists(assembled):
-    trainer = assembled(*MOCOSE)
-    start, steps = [tuple(row) for row in trainer.queue.columns().tolist()], trainer.timetable.steps
+def test_queue_and_target_after_each_step_are_those_of_lists(overrides, side, columns, assembled):
+    trainer, counts = assembled("dropout=0", *overrides), []
+    target, steps, rows = trainer.target.model, trainer.timetable.steps, trainer.queue.columns().tolist()
     np.testing.assert_allclose(trainer.queue.columns().norm(dim=1), 1, rtol=1e-6)
-    names = [n for n, _ in trainer.target.model.named_parameters() if "embeddings" not in n]
+    names = [n for n, _ in target.named_parameters() if side == "query" or "embeddings" not in n]
     slow = {n: p.detach().double().clone() for n, p in trainer.model.named_parameters() if n in names}
-    rows = start
-    for step in range(min(5, steps)):
+    assert slow.keys() == set(names)
+    for step in range(len(columns)):
+        counts.append(len(trainer.queue.columns()))
         batch = trainer.reader(trainer.schedule.batches(step)[0], str(step), "0")
         with torch.no_grad():
-            keys = plain_vectors(trainer.target.model, trainer.target.model.key_head, batch.key)
-        rows = [*map(tuple, keys.tolist()), *rows][:20]
+            vectors = plain_vectors(target, target.key_head, getattr(batch, side))
+        rows = [*vectors.tolist(), *rows][:20]
         trainer.step(step)
         decay = decay_at(trainer.target.part.decay, step, steps)
         fast = dict(trainer.model.named_parameters())
         slow = {n: decay * value + (1 - decay) * fast[n].detach().double() for n, value in slow.items()}
         np.testing.assert_allclose(trainer.queue.columns().numpy(), np.array(rows), atol=2e-5)
-        now = dict(trainer.target.model.named_parameters())
-        for name, value in slow.items():
-            np.testing.assert_allclose(now[name], value, atol=1e-5)
+        for name, weight in target.named_parameters():
+            if name in names:
+                np.testing.assert_allclose(weight.detach(), slow[name], atol=1e-5)
+    assert counts == columns
 
 
 @pytest.mark.parametrize(
@@ -119,38 +93,6 @@ def test_the_decay_at_ten_steps_is_the_cosine(part, values):
     assert decay_at(0.995, 7, 9) == 0.995
 
 
-def test_a_trained_copy_gets_the_gradient_of_the_equations_and_is_stepped_before_it_follows(assembled):
-    trainer = assembled(
-        *MOCOSE[:4],
-        "target={encodes: keys, gradient: true, trained: [projector], decay: 0.9}",
-        "negatives.queue={size: 20, initial: 5}",
-        "optimiser.clip=null",
-    )
-    model, target = trainer.model, trainer.target.model
-    batch = trainer.reader(trainer.schedule.batches(0)[0], "0", "0")
-    trainer.terms[0](batch, lambda value: value)
-    found = {name: weight.grad.clone() for name, weight in target.named_parameters() if weight.grad is not None}
-    assert set(found) == {name for name, _ in target.named_parameters() if name.startswith("projector.")}
-    trainer.model.zero_grad()
-    target.zero_grad()
-    trainer.queue.vectors = trainer.queue._initial()
-    query = plain_vectors(model, model.query_head, batch.query)
-    key = plain_vectors(target, target.key_head, batch.key)
-    naive_loss(query, key, trainer.queue.columns(), in_batch=True).backward()
-    for name, value in found.items():
-        torch.testing.assert_close(dict(target.named_parameters())[name].grad, value, atol=1e-5, rtol=1e-3)
-    target.zero_grad()
-    model.zero_grad()
-    # Adam's first step is the learning rate times the sign of the gradient; then it follows.
-    name = "projector.0.weight"
-    before, fast = target.projector[0].weight.detach().clone(), dict(model.named_parameters())
-    rate = trainer.step(0)[2]
-    stepped = before - rate * found[name].sign()
-    expected = 0.9 * stepped + 0.1 * fast[name].detach()
-    clear = found[name].abs() > 1e-6
-    torch.testing.assert_close(target.projector[0].weight.detach()[clear], expected[clear], atol=1e-6, rtol=1e-3)
-
-
 def test_slices_of_the_queue_are_counted_from_the_newest(assembled):
     trainer = assembled("negatives.queue={size: 20, uses: [[0, 2], [5, 7]]}")
     last = assembled("negatives.queue={size: 20, uses: [[0, 2], [5, 7]], keeps: last_rows}")
@@ -158,45 +100,6 @@ def test_slices_of_the_queue_are_counted_from_the_newest(assembled):
     trainer.queue.vectors, last.queue.vectors = rows, rows.flip(0)
     for queue in (trainer.queue, last.queue):
         assert queue.columns()[:, 0].tolist() == [0, 1, 5, 6]
-
-
-def test_the_step_follows_the_sign_of_the_gradient_of_the_same_sentences(assembled):
-    overrides = ("dropout=0", "noise.adversarial={step: 0.1, gradient: own}", "optimiser.chunk=3")
-    trainer, clean = assembled(*overrides), assembled("dropout=0")
-    batch = trainer.reader(np.arange(8), "now")
-    loss, _ = gradients(trainer, batch)
-
-    # The reference: a table of embeddings a sentence, shared by both sides.
-    model = clean.model
-
-    def vectors(tables):
-        rows = []
-        for table in tables:
-            states = model.transformer(inputs_embeds=table.unsqueeze(0)).last_hidden_state[0]
-            rows.append(states.mean(0))
-        return torch.stack(rows)
-
-    tables = [model.word_embeddings(torch.tensor(row)).detach().requires_grad_() for row in batch.query]
-    both = vectors(tables)
-    before = naive_loss(both, vectors(tables), [], in_batch=True)
-    before.backward()
-    moved = [table.detach() + 0.1 * table.grad.sign() for table in tables]
-    expected = naive_loss(vectors(moved), vectors(moved), [], in_batch=True)
-    assert loss == pytest.approx(expected.item(), rel=1e-4)
-    assert loss != pytest.approx(before.item(), rel=1e-5)
-
-
-def test_the_previous_gradient_is_used_a_step_later_and_is_part_of_the_state(assembled):
-    part = "noise.adversarial={step: 0.01, gradient: previous}"
-    trainer, plain_one = assembled("dropout=0", part), assembled("dropout=0")
-    first, second = (trainer.reader(np.arange(at, at + 8), str(at)) for at in (0, 8))
-    assert gradients(trainer, first)[0] == pytest.approx(gradients(plain_one, first)[0])
-    state = copy.deepcopy(trainer.state_dict())
-    after = gradients(trainer, second)[0]
-    assert after != pytest.approx(gradients(plain_one, second)[0], rel=1e-6)
-    again = assembled("dropout=0", part)
-    again.load_state_dict(state)
-    assert gradients(again, second)[0] == after
 
 
 def test_the_same_masks_on_both_sides_make_both_sides_alike(assembled):
@@ -291,3 +194,60 @@ def test_the_maximum_traceable_distance_follows_from_the_recipe():
     assert "distance 12.00 to 28.00 steps" in traceable_sentence(read_recipe("mocose-bert-base"))  # 4 + 8, 20 + 8
     assert " to inf steps" in traceable_sentence(read_recipe("mocose-bert-base-released"))
     assert traceable_sentence(read_recipe("simcse-bert-base")) is None
+
+
+def test_the_momentum_encoder_has_no_dropout_and_no_gradient(assembled):
+    trainer = assembled("dropout=0.5", "negatives.queue.size=20")
+    batch = trainer.reader(np.arange(8), "now")
+    trainer.queue.push(batch, torch.zeros(0))
+    first = trainer.queue.columns().clone()
+    trainer.queue.push(batch, torch.zeros(0))
+    assert torch.equal(trainer.queue.columns()[:8], first)
+    assert not any(p.requires_grad for p in trainer.target.model.parameters())
+    assert not trainer.target.model.training
+    assert not trainer.queue.columns().requires_grad
+
+
+def test_the_released_order_moves_before_the_loss_uses_the_online_head_and_empties_each_epoch(assembled):
+    trainer = assembled(
+        "negatives.queue.size=20",
+        "target={decay: 0.9, update: before_loss, modules: [encoder], start: random}",
+        "negatives.queue.emptied=each_epoch",
+        "head=dense-tanh",
+        "optimiser.epochs=2",
+    )
+    # It starts from random weights, not from the base's.
+    online = dict(trainer.model.transformer.named_parameters())
+    start = {n: p.clone() for n, p in trainer.target.model.transformer.named_parameters()}
+    name = "encoder.layer.0.attention.self.query.weight"
+    assert start[name].std() < 0.05 < online[name].std()
+    before = online[name].detach().clone()
+    trainer.step(0)
+    moved = dict(trainer.target.model.transformer.named_parameters())[name]
+    torch.testing.assert_close(moved, 0.9 * start[name] + 0.1 * before)
+    # Its head is the online one, and is trained.
+    assert trainer.target.model.head is trainer.model.head
+    assert all(parameter.requires_grad for parameter in trainer.model.head.parameters())
+    for step in range(1, 6):
+        trainer.step(step)
+    assert len(trainer.queue.columns()) == 20
+    trainer.step(6)
+    assert len(trainer.queue.columns()) == 8
+
+
+@pytest.mark.parametrize(("keeps", "rows"), [("first_rows", [0, 1, 2, 3]), ("last_rows", [4, 5, 6, 7])])
+def test_of_the_oldest_batch_the_rows_that_the_recipe_says_stay(keeps, rows, assembled):
+    trainer = assembled(f"negatives.queue={{size: 20, keeps: {keeps}}}")
+    batches = [trainer.reader(np.arange(start, start + 8), str(start)) for start in (0, 8, 16)]
+    pushed = []
+    for batch in batches:
+        trainer.queue.vectors = trainer.queue._initial()
+        trainer.queue.push(batch, torch.zeros(0))
+        pushed.append(trainer.queue.columns().clone())
+    trainer.queue.vectors = trainer.queue._initial()
+    for batch in batches:
+        trainer.queue.push(batch, torch.zeros(0))
+    expected = torch.cat([pushed[0][rows], pushed[1], pushed[2]])
+    found = trainer.queue.columns()
+    assert len(found) == 20
+    assert sorted(map(tuple, found.tolist())) == sorted(map(tuple, expected.tolist()))

@@ -72,13 +72,6 @@ def test_a_corpus_without_a_sentence_is_refused_and_leaves_nothing(store_of, tmp
     assert not [path for path in (tmp_path / "tokens").iterdir() if path.is_dir()]
 
 
-def test_text_is_kept_where_a_view_reads_it(store_of):
-    reader, store = store_of(LINES, "views.key={kind: word-repetition, rate: 0.5}")
-    assert [store.text(row, 0) for row in range(3)] == [line for line in LINES if line.strip()]
-    batch = reader(np.arange(3), "0")
-    assert any(len(key) > len(query) for query, key in zip(batch.query, batch.key, strict=True))
-
-
 @pytest.mark.parametrize(("rows", "batch", "accumulate"), [(42, 8, 1), (42, 8, 2), (40, 8, 1), (9, 4, 3)])
 def test_each_epoch_reads_each_row_once_in_an_order_of_its_own(rows, batch, accumulate):
     schedule = Schedule(rows, batch, accumulate, seed=1)

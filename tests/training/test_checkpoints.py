@@ -149,13 +149,15 @@ def test_the_best_and_the_last_checkpoints_are_kept_and_no_others(train):
     assert best.read_bytes() == (done.folder / "model.safetensors").read_bytes()
 
 
-def test_the_card_says_what_it_is_and_how_it_scores(train, tmp_path):
+def test_the_card_states_what_it_is_and_how_it_scores_and_no_folder(train, tmp_path, base):
     done = train(out="my-model")
     text = (done.folder / "README.md").read_text(encoding="utf-8")
     _, front, body = text.split("---\n", 2)
     about = yaml.safe_load(front)
     (entry,) = about["model-index"]
-    assert entry["name"] == "my-model"
+    assert (entry["name"], about["base_model"]) == ("my-model", "tiny")
+    assert str(base.parent) not in text
+    assert str(tmp_path) not in text
     (result,) = entry["results"]
     assert result["metrics"][0]["value"] == pytest.approx(done.record.scores[0].value, abs=1e-6)
     assert f"{100 * done.record.scores[0].value:.2f}" in body

@@ -19,7 +19,7 @@ from small_trainings import left
 
 import stsbench as sb
 from stsbench.cli.app import main
-from stsbench.training import job
+from stsbench.training import folder, job
 from stsbench.training import train as publishing
 from stsbench.training.folder import CheckpointWriter, RunFolder, Start, load_state
 from stsbench.training.log import Log

@@ -75,19 +75,13 @@ def test_queue_and_target_after_each_step_are_those_of_lists(overrides, side, co
 @pytest.mark.parametrize(
     ("part", "values"),
     [
-        ({"start": 0.75, "end": 0.95}, lambda k: 0.95 - 0.2 * (math.cos(math.pi * k / 9) + 1) / 2),
-        (
-            {"start": 0.75, "end": 1.0, "steps": 3},
-            lambda k: 1 - 0.25 * (math.cos(math.pi * min(k, 3) / 3) + 1) / 2,
-        ),
-        (
-            {"start": 0.75, "end": 1.0, "steps": 3, "after": "returns"},
-            lambda k: 1 - 0.25 * (math.cos(math.pi * k / 3) + 1) / 2,
-        ),
+        ({"end": 0.95}, lambda k: 0.95 - 0.2 * (math.cos(math.pi * k / 9) + 1) / 2),
+        ({"end": 1.0, "steps": 3}, lambda k: 1 - 0.25 * (math.cos(math.pi * min(k, 3) / 3) + 1) / 2),
+        ({"end": 1.0, "steps": 3, "after": "returns"}, lambda k: 1 - 0.25 * (math.cos(math.pi * k / 3) + 1) / 2),
     ],
 )
 def test_the_decay_at_ten_steps_is_the_cosine(part, values):
-    decay = CosineDecay(kind="cosine", **part)
+    decay = CosineDecay(kind="cosine", start=0.75, **part)
     found = [decay_at(decay, step, 9) for step in range(10)]
     assert found == pytest.approx([values(step) for step in range(10)])
     assert decay_at(0.995, 7, 9) == 0.995

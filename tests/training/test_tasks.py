@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from small_trainings import plain_vectors
+from small_trainings import left, plain_vectors
 
 import stsbench as sb
 from stsbench.training.batches import make_timetable
-from stsbench.training.folder import RunFolder
-from stsbench.training.log import read_log
 from stsbench.training.recipe import read_recipe
 from stsbench.training.tasks import CONTRASTIVE, ClassificationHead, PairClassificationHead, RegressionHead
 
@@ -29,9 +27,8 @@ def plain_loss(name, features, head, targets):
     weight, bias = head[-1].weight, head[-1].bias
     losses = []
     for row, target in zip(features, targets, strict=True):
-        numbers = [
-            sum(w * x for w, x in zip(line, row, strict=True)) + b for line, b in zip(weight, bias, strict=True)
-        ]
+        numbers = [sum(w * x for w, x in zip(line, row, strict=True)) for line in weight]
+        numbers = [number + b for number, b in zip(numbers, bias, strict=True)]
         if name == "mood":
             losses.append(-torch.log(torch.exp(numbers[int(target)]) / sum(map(torch.exp, numbers))))
         elif name == "same":
@@ -68,13 +65,11 @@ def test_a_heads_loss_and_gradients_equal_the_equations_one_sentence_at_a_time(n
 def test_the_batch_is_that_of_the_table_with_its_labels(make):
     trainer = make("optimiser.batch=5")
     (term,) = [task for task in trainer.tasks if task.name == "score"]
-    seen = []
+    seen, as_tuples = [], lambda pair: tuple(map(tuple, pair))
     for turn in range(term.schedule.steps_per_epoch):
         batch = term.batch(turn)
-        seen += [
-            (tuple(map(tuple, pair)), target) for *pair, target in zip(*batch.sides, batch.targets, strict=True)
-        ]
-    tokens = [tuple(map(tuple, pair)) for pair in zip(*term.sides, strict=True)]
+        seen += zip(map(as_tuples, zip(*batch.sides, strict=True)), batch.targets, strict=True)
+    tokens = map(as_tuples, zip(*term.sides, strict=True))
     assert sorted(seen) == sorted(zip(tokens, term.task.train.targets, strict=True))
     assert {len(term.batch(turn).targets) for turn in range(term.schedule.steps_per_epoch)} == {5, 4}  # of 19 rows
 
@@ -202,18 +197,12 @@ def test_a_training_with_phases_that_was_killed_goes_on_to_the_same_bits_with_th
     text = table.read_text(encoding="utf-8")
     table.write_text(text + "one more\t1\n", encoding="utf-8")
     again = {"resume": tmp_path / "killed", "device": "cpu", "data_dirs": [benchmark_folder]}
-    with pytest.raises(
-        sb.UserError, match="the labelled table of a task differs from the one at the start of the training"
-    ):
+    with pytest.raises(sb.UserError, match="the labelled table of a task differs from the one at the start of"):
         sb.train(**again)
     table.write_text(text, encoding="utf-8")
     resumed = sb.train(**again)
     assert resumed.record.heads == whole.record.heads
-    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "killed")]
-    assert weights[0] == weights[1]
-    logs = [read_log(RunFolder(tmp_path / name).log) for name in ("whole", "killed")]
-    one, other = ([{key: value for key, value in line.items() if key != "time"} for line in log] for log in logs)
-    assert one == other
+    assert left(tmp_path / "killed") == left(tmp_path / "whole")
 
 
 def test_what_was_trained_on_test_pairs_says_so_everywhere(together, tmp_path, benchmark_folder):

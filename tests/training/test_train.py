@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
 from typer.testing import CliRunner
 
 import stsbench as sb
@@ -56,11 +55,7 @@ def test_the_learning_rate_falls_linearly_to_zero_after_the_warm_up(train):
     ("overrides", "options", "message"),
     [
         (("optimiser.batch=64",), {}, "the corpus has 42 usable rows, fewer than one batch of 64"),
-        (
-            ("optimiser.learning_rate=1.0e+30",),
-            {},
-            r"the loss of step \d is not finite: lower optimiser.learning_rate",
-        ),
+        (("optimiser.learning_rate=1.0e+30",), {}, r"the loss of step \d is not finite: lower optimiser.learning"),
         (("bogus=1",), {}, "unknown key 'bogus'"),
         (("negatives.queue.size=4",), {}, "negatives.queue.size 4 is smaller than optimiser.batch 8"),
         (("corpus.max_length=100",), {}, "reads at most 64 sub-words: corpus.max_length 100 is too long"),
@@ -97,14 +92,16 @@ def test_a_folder_that_holds_another_training_or_anything_is_left_alone(train, t
     assert list(files(other)) == ["thesis.txt"]
 
 
-def test_the_mlm_term_needs_a_base_with_its_head(train, tmp_path, base):
+def test_a_masked_language_model_needs_its_head(train, tmp_path, base):
     import transformers
 
-    bare = tmp_path / "bare"
-    transformers.AutoModel.from_pretrained(base).save_pretrained(bare)
-    transformers.AutoTokenizer.from_pretrained(base).save_pretrained(bare)
+    transformers.AutoModel.from_pretrained(base).save_pretrained(tmp_path / "bare")
+    transformers.AutoTokenizer.from_pretrained(base).save_pretrained(tmp_path / "bare")
+    bare = str(tmp_path / "bare")
     with pytest.raises(sb.UserError, match="has no masked-language head"):
-        train("objective.mlm.weight=0.1", base=str(bare))
+        train("objective.mlm.weight=0.1", base=bare)
+    with pytest.raises(sb.UserError, match="has no masked-language head"):
+        train(f"views.key={{kind: masked-insertion, rate: 0.2, model: {bare}}}")
 
 
 def test_the_dev_curve_has_the_curve_of_the_same_system():
@@ -137,15 +134,12 @@ def test_a_gpu_trains_in_every_precision_and_resumes(precision, train, tmp_path)
     if not torch.cuda.is_available():
         pytest.skip("needs a CUDA device")
 
-    class Crash(Exception):
-        pass
-
     def crash(line):
         if line["step"] == 6:
-            raise Crash
+            raise ZeroDivisionError
 
     parts = ("negatives.queue.size=20", "objective.mlm.weight=0.1", "head=dense-tanh")
-    with pytest.raises(Crash):
+    with pytest.raises(ZeroDivisionError):
         train(f"precision={precision}", *parts, device="cuda", listeners=[crash])
     done = sb.train(resume=tmp_path / "run", device="cuda")
     assert done.steps == 6
@@ -188,12 +182,10 @@ def test_a_training_is_a_result(train):
 def test_the_plot_is_the_dev_curve_alone_or_among_others(train):
     one, other = train(out="one"), train(out="other", seed=9)
     assert one.plot().axes[0].lines[0].get_label() == "tiny, 6 steps"
-    together = one.plot(other, other.folder)
-    assert [line.get_label() for line in together.axes[0].lines] == ["one", "other"]
-    again = one.plot(other)
-    assert [line.get_ydata().tolist() for line in again.axes[0].lines] == [
-        line.get_ydata().tolist() for line in together.axes[0].lines
-    ]
+    plots = one.plot(other, other.folder), one.plot(other)
+    assert [line.get_label() for line in plots[0].axes[0].lines] == ["one", "other"]
+    curves, again = ([line.get_ydata().tolist() for line in plot.axes[0].lines] for plot in plots)
+    assert curves == again
 
 
 def test_a_test_set_is_refused_for_selection(train, tmp_path, benchmark_folder):
@@ -216,11 +208,7 @@ def test_what_was_trained_on_the_tasks_own_text_says_so_everywhere_and_so_does_w
     assert [note.startswith(said) for note in after.record.notes].count(True) == 1
 
 
-def test_the_card_names_a_base_by_what_others_know_it_by(train, base, tmp_path):
-    text = (train().folder / "README.md").read_text(encoding="utf-8")
-    assert yaml.safe_load(text.split("---\n")[1])["base_model"] == "tiny"
-    assert str(base.parent) not in text
-    assert str(tmp_path) not in text
+def test_a_base_is_named_by_what_others_know_it_by(tmp_path):
     assert _public_name("minilm", "") == "sentence-transformers/all-MiniLM-L6-v2"
     assert _public_name("owner/model", "") == "owner/model"
     renamed = tmp_path / "bert-base-uncased"

@@ -1,16 +1,21 @@
 """The views draw as the papers' equations define, with a lexicon or a masked-language model where needed."""
 
+import re
 from collections import Counter
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+import yaml
 from scipy import stats
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
+import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.training.guesses import guesser, read_lexicon
+from stsbench.training.recipe import read_recipe
 from stsbench.training.views import (
     Crop,
     InTurn,
@@ -142,8 +147,6 @@ def test_a_typo_changes_a_word_by_one_letter():
 
 
 OWN = """
-from typing import Literal
-from stsbench.training.heads import HeadPart
 from stsbench.training.views import TextView
 
 class Backwards(TextView):
@@ -153,12 +156,6 @@ class Backwards(TextView):
         for _ in range(self.times):
             sentence = " ".join(reversed(sentence.split()))
         return sentence
-
-class Halved(HeadPart):
-    kind: str
-    def build(self, base):
-        from torch import nn
-        return nn.Sequential(nn.Linear(base.width, base.width // 2))
 
 class Nothing:
     pass
@@ -176,9 +173,6 @@ class Nothing:
     ],
 )
 def test_what_is_wrong_with_ones_own_part_is_one_sentence(kind, said, tmp_path, monkeypatch):
-    from stsbench.base.errors import UserError
-    from stsbench.training.recipe import read_recipe
-
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text(OWN, encoding="utf-8")
     with pytest.raises(UserError, match=r"--set views\.key") as told:
@@ -188,11 +182,6 @@ def test_what_is_wrong_with_ones_own_part_is_one_sentence(kind, said, tmp_path, 
 
 
 def test_the_view_and_the_head_that_the_documentation_shows_train_as_it_says(tmp_path, monkeypatch, base, corpus):
-    import re
-    from pathlib import Path
-
-    import stsbench as sb
-
     page = Path(__file__).parents[2] / "docs" / "how-to" / "train.md"
     if not page.is_file():
         pytest.skip("needs docs/")
@@ -339,15 +328,6 @@ def test_a_mask_that_stands_in_the_text_is_left_and_a_place_beyond_the_models_re
     assert guesser(str(base)).fill([[*long, None]]) == [long]
 
 
-def test_a_model_without_a_head_for_words_is_refused(base, tmp_path):
-    from transformers import AutoModel, AutoTokenizer
-
-    AutoModel.from_pretrained(base).save_pretrained(tmp_path)
-    AutoTokenizer.from_pretrained(base).save_pretrained(tmp_path)
-    with pytest.raises(UserError, match="has no masked-language head"):
-        MaskedInsertion(kind="masked-insertion", rate=0.2, model=str(tmp_path)).require("cpu")
-
-
 def test_views_in_turn_do_one_after_the_other():
     crop, delete = Crop(kind="crop", rate=0.5), WordDeletion(kind="word-deletion")
     one, other = np.random.default_rng(3), np.random.default_rng(3)
@@ -357,8 +337,6 @@ def test_views_in_turn_do_one_after_the_other():
 
 
 def test_a_training_keeps_where_its_lexicon_is_and_its_card_names_no_folder(train, lexicon, tmp_path, monkeypatch):
-    import yaml
-
     monkeypatch.chdir(tmp_path)
     done = train("views.key={kind: synonyms, rate: 0.3, lexicon: synonyms.tsv}", "corpus.rows=8")
     kept = yaml.safe_load((done.folder / "recipe.yaml").read_text(encoding="utf-8"))["views"]["key"]["lexicon"]

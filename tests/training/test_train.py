@@ -2,14 +2,17 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+import torch
 from typer.testing import CliRunner
 
 import stsbench as sb
 from stsbench.cli.app import app
-from stsbench.training.log import log_frame, read_log
+from stsbench.training.folder import Keeper, RunFolder
+from stsbench.training.log import Best, log_frame, read_log
 from stsbench.training.recipe import read_recipe
 from stsbench.training.train import _public_name, draw_dev_curve
 
@@ -236,3 +239,10 @@ def test_a_damaged_log_is_told_with_its_line(tmp_path: Path):
         log.write_text(content, encoding="utf-8")
         with pytest.raises(sb.UserError, match=message):
             read_log(log)
+
+
+def test_the_first_of_equal_dev_scores_is_the_best(tmp_path):
+    keeper = Keeper(RunFolder(tmp_path), SimpleNamespace(model=torch.nn.Linear(1, 1)), keep=0)
+    for step, score in ((1, 0.4), (2, 0.5), (3, 0.5), (4, 0.3)):
+        keeper.offer(step, score)
+    assert keeper.best == Best(2, 0.5)

@@ -1,17 +1,17 @@
 """Tiny checkpoints with random weights, and the plain reference computation that encoders are compared with."""
 
 import json
+import re
 import shutil
+import string
 import sys
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
+from tiny_words import word_pieces
 
-sys.path.append(str(Path(__file__).parent))  # for `planted`
+sys.path.append(str(Path(__file__).parent))  # tests use the stubs of others
 
 SENTENCES = [
     "A small cat sat on the old mat by the door.",
@@ -27,30 +27,33 @@ SENTENCES = [
 ]
 
 POSITIONS = 48
-KINDS = ("bert", "roberta", "distilbert", "albert", "mpnet", "gpt2")
+_SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
+_SIZES |= {"max_position_embeddings": POSITIONS}
+_ENDS = {"bos_token_id": 0, "eos_token_id": 2}
+_PADDED = {"max_position_embeddings": POSITIONS + 2, "pad_token_id": 1}
+_OF_KIND = {
+    "roberta": _PADDED | {"type_vocab_size": 1},
+    "mpnet": _PADDED,
+    "albert": {"embedding_size": 16, "pad_token_id": 0},
+    "distilbert": {"hidden_dim": 48},
+    "gpt2": _ENDS,
+    "long-roberta": _ENDS | _PADDED | {"max_position_embeddings": 1026, "type_vocab_size": 1},
+    "long-gpt2": _ENDS | {"max_position_embeddings": 1024},
+    "long-llama": _ENDS | {"max_position_embeddings": 1024, "num_key_value_heads": 1, "pad_token_id": 1},
+}
+_LONG = {"num_hidden_layers": 3}
 
 
-def _word_pieces() -> Any:
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
-    from transformers import PreTrainedTokenizerFast
-
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    names = ("pad", "unk", "cls", "sep", "mask")
-    special = {f"{name}_token": f"[{name.upper()}]" for name in names}
-    trainer = trainers.WordPieceTrainer(vocab_size=150, special_tokens=list(special.values()))
-    tokenizer.train_from_iterator(SENTENCES, trainer)
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)
+def _words():
+    words = sorted(set(re.findall(r"[a-z]+", " ".join(SENTENCES).lower())) - set(string.ascii_lowercase))
+    letters = [*string.ascii_lowercase, *string.digits]
+    return word_pieces([*words, *string.punctuation, *letters, *(f"##{letter}" for letter in letters)])
 
 
-def _byte_pairs(*, around: bool) -> Any:
+def _byte_pairs(*, around, mask):
     """Return a cased byte-level tokenizer, with `<s>` and `</s>` around a text or without."""
     from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
-    from transformers import PreTrainedTokenizerFast
+    from transformers import AddedToken, PreTrainedTokenizerFast
 
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -64,94 +67,38 @@ def _byte_pairs(*, around: bool) -> Any:
         tokenizer.post_processor = processors.TemplateProcessing(
             single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
         )
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="<pad>", bos_token="<s>", eos_token="</s>", unk_token="</s>"
-    )
+    special = {"pad_token": "<pad>", "bos_token": "<s>", "eos_token": "</s>", "unk_token": "</s>"}
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)
+    if mask:
+        fast.add_special_tokens({"mask_token": AddedToken("<mask>", lstrip=True, special=True)})
+    return fast
 
 
-def _model(kind: str, words: int) -> Any:
-    import transformers
-
-    deep = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
-    deep |= {"max_position_embeddings": POSITIONS}
-    offset = deep | {"max_position_embeddings": POSITIONS + 2, "pad_token_id": 1}
-    distil = {"dim": 32, "n_layers": 2, "n_heads": 2, "hidden_dim": 48, "max_position_embeddings": POSITIONS}
-    gpt = {"n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": POSITIONS}
-    sizes = {
-        "bert": deep,
-        "roberta": offset | {"type_vocab_size": 1},
-        "mpnet": offset,
-        "albert": deep | {"embedding_size": 16, "pad_token_id": 0},
-        "distilbert": distil,
-        "gpt2": gpt | {"bos_token_id": 0, "eos_token_id": 2},
-    }
-    config = transformers.AutoConfig.for_model(kind, vocab_size=words, **sizes[kind])
-    return transformers.AutoModel.from_config(config)
-
-
-def _save_long(kind: str, folder: Path) -> None:
-    """Save a model with room for a template, of byte-level tokens: a RoBERTa with a mask token, or a decoder."""
+def _save(kind, folder):
     import torch
-    import transformers
+    from transformers import AutoConfig, AutoModel
 
-    tokenizer = _byte_pairs(around=kind == "roberta")
-    if kind == "roberta":
-        tokenizer.add_special_tokens({"mask_token": transformers.AddedToken("<mask>", lstrip=True, special=True)})
-    torch.manual_seed(11)
-    sizes = {"vocab_size": len(tokenizer), "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2}
-    tokens = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
-    model: Any
-    match kind:
-        case "roberta":
-            longest = {"intermediate_size": 48, "max_position_embeddings": 1026, "type_vocab_size": 1}
-            model = transformers.RobertaModel(transformers.RobertaConfig(**sizes, **longest, **tokens))
-        case "gpt2":
-            config = transformers.GPT2Config(**sizes, n_positions=1024, bos_token_id=0, eos_token_id=2)
-            model = transformers.GPT2Model(config)
-        case "llama":
-            longest = {"intermediate_size": 48, "max_position_embeddings": 1024, "num_key_value_heads": 1}
-            model = transformers.LlamaModel(transformers.LlamaConfig(**sizes, **longest, **tokens))
-    with torch.no_grad():
-        # Fresh weights are so small that every sentence would get nearly the same vector.
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.2)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-
-
-@pytest.fixture(scope="session")
-def asked_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Return a function that gives the folder of a tiny `roberta`, `gpt2` or `llama` that reads 1024 tokens."""
-    root = tmp_path_factory.mktemp("asked")
-
-    def build(kind: str) -> Path:
-        if not (root / kind).is_dir():
-            _save_long(kind, root / kind)
-        return root / kind
-
-    return build
-
-
-def _save(kind: str, folder: Path) -> None:
-    import torch
-
-    byte_level = kind in {"roberta", "mpnet", "gpt2"}
-    tokenizer = _byte_pairs(around=kind != "gpt2") if byte_level else _word_pieces()
+    long, name = kind.startswith("long-"), kind.removeprefix("long-")
+    if name in {"bert", "distilbert", "albert"}:
+        tokenizer = _words()
+    else:
+        tokenizer = _byte_pairs(around=name in {"roberta", "mpnet"}, mask=kind == "long-roberta")
+    sizes = _SIZES | (_LONG if long else {}) | _OF_KIND.get(kind, {})
     torch.manual_seed(7)
-    model = _model(kind, len(tokenizer))
+    model = AutoModel.from_config(AutoConfig.for_model(name, vocab_size=len(tokenizer), **sizes))
     with torch.no_grad():
         # Fresh weights are so small that every sentence would get nearly the same vector.
         for parameter in model.parameters():
-            parameter.normal_(std=0.3)
+            parameter.add_(torch.randn_like(parameter) * 0.2) if long else parameter.normal_(std=0.3)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
 
 @pytest.fixture(scope="session")
-def _built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def _built(tmp_path_factory):
     root = tmp_path_factory.mktemp("checkpoints")
 
-    def build(kind: str) -> Path:
+    def build(kind):
         if not (root / kind).is_dir():
             _save(kind, root / kind)
         return root / kind
@@ -159,27 +106,33 @@ def _built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return build
 
 
+@pytest.fixture(scope="session")
+def asked_model(_built):
+    """Return a function that gives the folder of a tiny `roberta`, `gpt2` or `llama` that reads 1024 tokens."""
+    return lambda kind: _built(f"long-{kind}")
+
+
 @pytest.fixture
-def sentences() -> list[str]:
+def sentences():
     """Return ten sentences of our own: two are equal, one is empty, two differ in case only."""
     return list(SENTENCES)
 
 
 @pytest.fixture
-def tiny(_built: Callable[[str], Path], tmp_path: Path) -> Callable[..., Path]:
+def tiny(_built, tmp_path):
     """Return a function that makes a test's own copy of a tiny checkpoint."""
 
-    def copy(kind: str = "bert", name: str = "") -> Path:
+    def copy(kind="bert", name=""):
         return Path(shutil.copytree(_built(kind), tmp_path / (name or f"tiny-{kind}")))
 
     return copy
 
 
 @pytest.fixture
-def edit() -> Callable[..., None]:
+def edit():
     """Return a function that changes entries of a JSON file; None removes one."""
 
-    def change(path: Path, **entries: object) -> None:
+    def change(path, **entries):
         content = json.loads(path.read_text(encoding="utf-8")) | entries
         path.write_text(json.dumps({k: v for k, v in content.items() if v is not None}), encoding="utf-8")
 
@@ -187,10 +140,10 @@ def edit() -> Callable[..., None]:
 
 
 @pytest.fixture
-def vectors_of() -> Callable[..., NDArray[np.float32]]:
+def vectors_of():
     """Return a function that embeds texts and gives one vector a text, in order."""
 
-    def vectors(encoder: Any, texts: Sequence[str], pooling: str | None = None, **options: Any) -> Any:
+    def vectors(encoder, texts, pooling=None, **options):
         from stsbench.encoders.plan import embed
 
         wanted = pooling or encoder.identity.use.pooling
@@ -201,10 +154,10 @@ def vectors_of() -> Callable[..., NDArray[np.float32]]:
 
 
 @pytest.fixture
-def reference() -> Callable[..., NDArray[np.float32]]:
+def reference():
     """Return a plain computation of sentence vectors: one sentence at a time, straight from AutoModel."""
 
-    def compute(folder: Path, texts: Sequence[str], pooling: str, **options: Any) -> Any:
+    def compute(folder, texts, pooling, **options):
         import torch
         from transformers import AutoModel, AutoTokenizer
 

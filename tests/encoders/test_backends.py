@@ -1,7 +1,6 @@
-"""Back ends: only the layers are another program's."""
+"""Back ends and devices: only the layers are another program's, and they compute what the processor does."""
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 from stsbench.base.errors import PACKAGES, UserError
 from stsbench.data.benchmarks import load_sample, sample_sentences
 from stsbench.encoders import backends
-from stsbench.encoders.backends import CALIBRATION_SENTENCES, CompiledModel, calibration
+from stsbench.encoders.backends import CALIBRATION_SENTENCES, CompiledModel, calibration, resolve_device
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 from stsbench.encoders.poolers import POOLING_NAMES
@@ -19,7 +18,7 @@ from stsbench.encoders.template import Template
 TEXTS = ["A cat sat on the mat.", "Rain", "Two children carry a red boat down to the water.", "rain fell"]
 
 
-def test_everything_but_the_layers_is_unchanged(tiny_bert: Path) -> None:
+def test_everything_but_the_layers_is_unchanged(tiny_bert):
     import torch
 
     encoder: Any = load(tiny_bert)
@@ -28,7 +27,7 @@ def test_everything_but_the_layers_is_unchanged(tiny_bert: Path) -> None:
     expected = encoder.forward(sequences, poolings)
     model = encoder._network.model
 
-    def compute(ids: Any, mask: Any) -> Any:
+    def compute(ids, mask):
         tensors = {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask)}
         with torch.inference_mode():
             return [state.numpy() for state in model(**tensors, output_hidden_states=True).hidden_states]
@@ -46,16 +45,14 @@ def test_everything_but_the_layers_is_unchanged(tiny_bert: Path) -> None:
         subtracting.forward(subtracting.tokenize(TEXTS).sequences, ["last"])
 
 
-def test_a_back_end_that_is_not_installed_is_refused_with_the_command(
-    tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_back_end_that_is_not_installed_is_refused_with_the_command(tiny_bert, monkeypatch):
     for package in ("openvino", "nncf"):
         monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(UserError, match=r"openvino and nncf.*pip install 'stsbench\[openvino\]'"):
         load(tiny_bert, backend="openvino")
 
 
-def test_the_calibration_has_no_sentence_that_is_scored() -> None:
+def test_the_calibration_has_no_sentence_that_is_scored():
     sentences, digest = calibration()
     assert len(set(sentences)) == CALIBRATION_SENTENCES
     assert len(digest) == 4
@@ -64,7 +61,7 @@ def test_the_calibration_has_no_sentence_that_is_scored() -> None:
     assert not set(sentences) & {*pairs["sentence1"], *pairs["sentence2"]}
 
 
-def test_fp32_of_openvino_is_torchs(tiny_bert: Path) -> None:
+def test_fp32_of_openvino_is_torchs(tiny_bert):
     _require()
     expected, compiled = (
         embed(load(tiny_bert, backend=name), TEXTS, poolings=["avg", "avg_first_last"], use_cache=False).vectors
@@ -75,9 +72,7 @@ def test_fp32_of_openvino_is_torchs(tiny_bert: Path) -> None:
         assert (np.abs(compiled[pooling] - vectors) / norms).max() < 1e-5
 
 
-def test_int8_is_compiled_once_and_gives_a_sentence_one_vector(
-    tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_int8_is_compiled_once_and_gives_a_sentence_one_vector(tiny_bert, monkeypatch):
     _require()
     encoder = load(tiny_bert, backend="openvino", precision="int8")
     assert encoder.identity.use.computed_in == f"openvino-int8#{calibration()[1]}"
@@ -90,6 +85,44 @@ def test_int8_is_compiled_once_and_gives_a_sentence_one_vector(
     np.testing.assert_allclose(alone, together, atol=1e-5)
 
 
-def _require() -> None:
+def _require():
     for module in PACKAGES["openvino"]:
         pytest.importorskip(module, reason=f"needs {module}: pip install 'stsbench[openvino]'")
+
+
+@pytest.fixture
+def cuda():
+    import torch
+
+    if not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device")
+    return torch
+
+
+def test_auto_without_a_driver_does_not_load_torch(monkeypatch):
+    monkeypatch.setattr(backends, "_may_have_accelerator", lambda: False)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert resolve_device("auto") == "cpu"
+
+
+@pytest.mark.parametrize("name", ["cuda", "mps"])
+def test_auto_takes_what_torch_finds_and_a_device_that_is_missing_is_refused(name, monkeypatch):
+    import torch
+
+    for device, module in (("cuda", torch.cuda), ("mps", torch.backends.mps)):
+        monkeypatch.setattr(module, "is_available", lambda device=device: device == name)
+    assert resolve_device("auto") == resolve_device(name) == name
+    other = {"cuda": "mps", "mps": "cuda"}[name]
+    with pytest.raises(UserError, match=f"device {other} is not available to torch .*. Use --device cpu"):
+        resolve_device(other)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("pooling", ["cls", "avg", "avg_static_last", "max", "last"])
+@pytest.mark.parametrize("kind", ["bert", "roberta"])
+def test_cuda_equals_the_processor(kind, pooling, cuda, tiny, sentences, vectors_of):
+    folder = tiny(kind)
+    there = vectors_of(load(folder, pooling=pooling, device="cuda"), sentences)
+    np.testing.assert_allclose(
+        there, vectors_of(load(folder, pooling=pooling, device="cpu"), sentences), atol=1e-3
+    )

@@ -6,7 +6,7 @@ import resource
 
 import numpy as np
 import pytest
-from planted.cache import sql
+from test_planted_cache import sql
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.cache import (
@@ -81,21 +81,17 @@ def test_a_pass_with_several_poolings_fills_the_cache_of_each(tiny, sentences):
         alone = embed(load(folder, pooling=pooling), sentences)
         assert alone.cost.encoded == 0
         assert np.array_equal(alone.vectors[pooling], together.vectors[pooling])
+    files = {pooling: EmbeddingCache(load(folder).identity, pooling).path for pooling in poolings}
+    sql("DELETE FROM texts")(files["avg"])
+    assert embed(load(folder), sentences, poolings=poolings).cost.encoded == 0
+    sql("DELETE FROM vectors")(files["cls"])
+    again = embed(load(folder), sentences, poolings=poolings)
+    assert again.cost.encoded == 8
+    for pooling in poolings:
+        np.testing.assert_allclose(again.vectors[pooling], together.vectors[pooling], atol=1e-5)
     both = embed(load(folder), sentences, poolings=["avg", "max"])
     assert both.cost.encoded == 8
     assert embed(load(folder), sentences, poolings=["max", "avg"]).cost.encoded == 0
-
-
-def test_texts_of_one_pooling_are_known_to_the_others_and_lost_vectors_are_encoded_again(tiny, sentences):
-    folder, poolings = tiny(), ["avg", "cls", "avg_first_last"]
-    first = embed(load(folder), sentences, poolings=poolings)
-    sql("DELETE FROM texts")(EmbeddingCache(load(folder).identity, "avg").path)
-    assert embed(load(folder), sentences, poolings=poolings).cost.encoded == 0
-    sql("DELETE FROM vectors")(EmbeddingCache(load(folder).identity, "cls").path)
-    last = embed(load(folder), sentences, poolings=poolings)
-    assert last.cost.encoded == 8
-    for pooling in poolings:
-        np.testing.assert_allclose(last.vectors[pooling], first.vectors[pooling], atol=1e-5)
 
 
 def test_more_keys_than_one_query_takes_are_found(tmp_path, monkeypatch):

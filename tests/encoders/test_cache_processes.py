@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test_plan import Recorder
 
 from stsbench.encoders import cache as module
 from stsbench.encoders.cache import (
@@ -22,7 +23,7 @@ from stsbench.encoders.cache import (
     touch_and_trim,
 )
 from stsbench.encoders.plan import embed
-from stsbench.encoders.protocol import Identity, Tokenized
+from stsbench.encoders.protocol import Identity
 from stsbench.encoders.use import own_use
 
 IDENTITY = Identity("model", "transformer", own_use("avg"), weights_sha256="0" * 64)
@@ -37,7 +38,6 @@ def key(number):
 
 
 def write(folder, first, rounds):
-    """Add the same and different vectors, a few at a time, as two runs at once do."""
     cache = EmbeddingCache(IDENTITY, "avg", folder)
     for start in range(rounds):
         numbers = [*range(5), *range(first + 10 * start, first + 10 * start + 10)]
@@ -97,25 +97,14 @@ def test_several_processes_at_once_do_not_damage_it_nor_fail_when_it_is_deleted(
         assert cache.texts(["3999"]) == {"3999": CachedText(key(3999), 3999, False)}
 
 
-class SlowEncoder:
-    """Encodes a text as its length, taking its time."""
-
-    identity = IDENTITY
-    notes: tuple[str, ...] = ()
-    token_budget = 1
-
+class SlowEncoder(Recorder):
     def __init__(self, seconds=0.0):
-        self.seconds = seconds
-
-    def prepare(self, *, weights):
-        """Nothing to load."""
-
-    def tokenize(self, texts):
-        return Tokenized(list(texts), [len(text) for text in texts], [False] * len(texts))
+        super().__init__(weights="0" * 64)
+        self.token_budget, self.seconds = 1, seconds
 
     def forward(self, sequences, poolings):
         time.sleep(self.seconds)
-        return {"avg": np.array([[len(sequence)] for sequence in sequences], np.float32)}
+        return super().forward(sequences, poolings)
 
 
 TEXTS = ["x" * length for length in range(1, 41)]

@@ -5,8 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,34 +14,33 @@ from stsbench.base.errors import UserError
 from stsbench.encoders import embedded as module
 from stsbench.encoders.embedded import Embedded, embed_file
 from stsbench.encoders.plan import embed
-from stsbench.encoders.protocol import Encoder
 
 LINES = [f"Sentence {number} of a long file{' and more' * (number % 7)}." for number in range(40)] + ["A cat."] * 3
 
 
 @pytest.fixture
-def lines(tmp_path: Path) -> Path:
+def lines(tmp_path):
     path = tmp_path / "lines.txt"
     path.write_text("\n\n".join(f" {line} " for line in LINES) + "\n", encoding="utf-8")
     return path
 
 
 @pytest.fixture
-def bert(tiny: Callable[..., Path]) -> Path:
+def bert(tiny):
     return tiny("bert")
 
 
 @pytest.fixture
-def encoder(bert: Path) -> Encoder:
+def encoder(bert):
     return sb.load(bert)
 
 
 @pytest.fixture(autouse=True)
-def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def in_parts(monkeypatch):
     monkeypatch.setattr(module, "AT_ONCE", 16)
 
 
-def plain(encoder: Encoder, texts: list[str]) -> np.ndarray:
+def plain(encoder, texts):
     """Embed part by part, as other batches change the last bits."""
     parts = [embed(encoder, texts[start : start + 16], use_cache=False) for start in range(0, len(texts), 16)]
     return np.concatenate([next(iter(part.vectors.values()))[part.rows] for part in parts])
@@ -64,8 +61,6 @@ def test_each_line_has_its_row(lines, encoder, tmp_path):
 
 
 def stop_after(number, error=KeyboardInterrupt):
-    """Return a progress that fails once more than a number of sentences are encoded."""
-
     def progress(stage, done, total):
         if done > number:
             raise error
@@ -143,7 +138,7 @@ def test_a_killed_process_resumes_and_ends_with_the_same_bytes(bert, tmp_path, m
     assert (tmp_path / "killed.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
 
 
-def test_another_model_or_another_file_is_refused_and_does_not_resume(lines, encoder, bert, tmp_path):
+def test_vectors_of_another_model_or_file_are_neither_kept_nor_resumed(lines, encoder, bert, tmp_path):
     out, other = tmp_path / "v.npy", sb.load(bert, max_length=9)
     embed_file(lines, encoder, out=out)
     with pytest.raises(UserError, match="has vectors of another use: use another --out, or add --over"):
@@ -152,21 +147,21 @@ def test_another_model_or_another_file_is_refused_and_does_not_resume(lines, enc
         embed_file(lines, encoder, out=tmp_path / "w.npy", progress=stop_after(16))
     embed_file(lines, other, out=tmp_path / "w.npy")
     assert np.array_equal(np.load(tmp_path / "w.npy"), plain(other, LINES))
+
+    def function(texts):
+        return [[0.0, 1.0] for _ in texts]
+
+    made = embed_file(lines, function, out=out, overwrite=True)
+    assert np.array_equal(np.load(out), np.tile([0.0, 1.0], (len(LINES), 1)))
+    with pytest.raises(UserError, match="has vectors of a model without a hash"):
+        embed_file(lines, function, out=out)
+    with pytest.raises(UserError, match=r"may be outdated\. Search in .*lines.txt"):
+        sb.retrieve(function, query="x", corpus=made.path)
     lines.write_text("Other lines.\n", encoding="utf-8")
+    embed_file(lines, encoder, out=out, overwrite=True)
+    lines.write_text("A line.\n", encoding="utf-8")
     with pytest.raises(UserError, match="has vectors of another sha256"):
         embed_file(lines, encoder, out=out)
-    assert embed_file(lines, encoder, out=out, overwrite=True).rows == 1
-
-
-def test_what_cannot_be_hashed_is_never_gone_on_with(lines, tmp_path):
-    out = tmp_path / "v.npy"
-    embed_file(lines, lambda texts: [[float(len(text)), 1.0] for text in texts], out=out)
-    with pytest.raises(UserError, match="has vectors of a model without a hash"):
-        embed_file(lines, lambda texts: [[0.0, 1.0] for _ in texts], out=out)
-    made = embed_file(lines, lambda texts: [[0.0, 1.0] for _ in texts], out=out, overwrite=True)
-    assert np.array_equal(np.load(out), np.tile([0.0, 1.0], (len(LINES), 1)))
-    with pytest.raises(UserError, match=r"may be outdated\. Search in .*lines.txt"):
-        sb.retrieve(lambda texts: [[0.0, 1.0] for _ in texts], query="x", corpus=made.path)
 
 
 @pytest.mark.parametrize(

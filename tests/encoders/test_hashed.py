@@ -4,7 +4,6 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -26,15 +25,13 @@ from stsbench.encoders.use import Use
 
 TEXTS = ["the dog ran home .", "she reads .", "a small cat"]
 
-Tiny = Callable[..., Path]
 
-
-def vectors(encoder: Any, **options: Any) -> Any:
+def vectors(encoder, **options):
     found = embed(encoder, TEXTS, **options)
     return found.vectors[encoder.identity.use.pooling][found.rows]
 
 
-def scaled(weights: Path) -> bytes:
+def scaled(weights):
     """Return a weight file's bytes with other numbers in them, of the same length."""
     from safetensors.torch import load, save
 
@@ -42,7 +39,7 @@ def scaled(weights: Path) -> bytes:
 
 
 @pytest.fixture
-def two(tiny: Tiny) -> tuple[Path, Path]:
+def two(tiny):
     """Return a checkpoint, and the weights of another of its size."""
     folder = tiny(name="here")
     other = folder.with_name("other.safetensors")
@@ -50,11 +47,11 @@ def two(tiny: Tiny) -> tuple[Path, Path]:
     return folder, other
 
 
-def before(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, act: Callable[[], object]) -> None:
+def before(monkeypatch, module, name, act):
     """Let something happen once, right before a function of a module is called."""
     called, waiting = getattr(module, name), [act]
 
-    def then(*args: Any, **options: Any) -> Any:
+    def then(*args, **options):
         while waiting:
             # In another thread, as another process would.
             thread = threading.Thread(target=waiting.pop())
@@ -65,19 +62,17 @@ def before(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, act: Callabl
     monkeypatch.setattr(module, name, then)
 
 
-def refused(file: str, encoder: Any, **options: Any) -> None:
+def refused(file, encoder, **options):
     with pytest.raises(UserError, match=rf"{file} changed after it was hashed"):
         vectors(encoder, **options)
 
 
 @pytest.mark.parametrize("way", ["renamed", "written", "touched back"])
-def test_weights_replaced_between_hashing_and_reading_are_reported(
-    way: str, two: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_weights_replaced_between_hashing_and_reading_are_reported(way, two, monkeypatch):
     folder, other = two
     weights = folder / "model.safetensors"
 
-    def replace() -> None:
+    def replace():
         stamps = weights.stat()
         if way == "renamed":
             other.rename(weights)
@@ -95,9 +90,7 @@ def test_weights_replaced_between_hashing_and_reading_are_reported(
 
 
 @pytest.mark.parametrize("variant", ["plain", "template", "cut", "half"])
-def test_weights_overwritten_in_use_are_reported_by_every_encoder_that_shares_them(
-    variant: str, two: tuple[Path, Path]
-) -> None:
+def test_weights_overwritten_in_use_are_reported_by_every_encoder_that_shares_them(variant, two):
     folder, other = two
     encoder: Any = load(folder, pooling="avg")
     vectors(encoder, use_cache=False)
@@ -113,9 +106,7 @@ def test_weights_overwritten_in_use_are_reported_by_every_encoder_that_shares_th
 
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "config.json", "added_tokens.json"])
-def test_a_tokenizer_that_changes_or_grows_while_it_is_read_is_reported(
-    name: str, two: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tokenizer_that_changes_or_grows_while_it_is_read_is_reported(name, two, monkeypatch):
     path = two[0] / name
     encoder = load(two[0], pooling="avg")
     before(
@@ -127,9 +118,7 @@ def test_a_tokenizer_that_changes_or_grows_while_it_is_read_is_reported(
     refused(f"here/{name}", encoder)
 
 
-def test_other_files_that_change_after_their_hash_are_reported(
-    tiny: Tiny, tmp_path: Path, edit: Callable[..., None]
-) -> None:
+def test_other_files_that_change_after_their_hash_are_reported(tiny, tmp_path, edit):
     words, texts, matrix = (tmp_path / name for name in ("words.txt", "t.txt", "vectors.npy"))
     words.write_text("dog 1 2\ncat 3 4\n")
     encoder = load(words)
@@ -157,7 +146,7 @@ def test_other_files_that_change_after_their_hash_are_reported(
     refused(r"1_Pooling/config\.json", by_library)
 
 
-def test_every_file_that_a_tokenizer_of_transformers_reads_is_hashed() -> None:
+def test_every_file_that_a_tokenizer_of_transformers_reads_is_hashed():
     import transformers
 
     root = Path(transformers.__file__).parent

@@ -6,15 +6,15 @@ row, or enter it under `CHANGES_NOTHING` with the reason.
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
+from test_checkpoint import OWN_MODEL
 
 import stsbench as sb
 from stsbench.encoders.load import load
@@ -44,12 +44,10 @@ class World:
     tiny: Callable[..., Path]
     patch: pytest.MonkeyPatch
 
-    def plain(self, kind: str = "bert", name: str = "plain") -> Path:
-        """Return a Transformers checkpoint; made once."""
+    def plain(self, kind="bert", name="plain"):
         return self.root / name if (self.root / name).is_dir() else self.tiny(kind, name)
 
-    def modular(self, kind: str = "bert") -> Path:
-        """Return a sentence-transformers checkpoint with two dense modules; made once."""
+    def modular(self, kind="bert"):
         folder = self.root / "modular"
         if not folder.is_dir():
             self.tiny(kind, "modular")
@@ -69,8 +67,22 @@ class World:
             self.modules(folder, "2_Dense", "3_Dense")
         return folder
 
-    def modules(self, folder: Path, *after: str) -> None:
-        """Write what follows the pooling: folders of dense modules, and `Normalize`."""
+    def adapter(self):
+        pytest.importorskip("peft")
+        base, folder = self.plain(name="base"), self.root / "adapter"
+        if not folder.is_dir():
+            folder.mkdir()
+            chance = np.random.default_rng(3)
+            place = "base_model.model.encoder.layer.{}.attention.self.query.lora_{}.weight"
+            sides = {"A": (4, WIDTH), "B": (WIDTH, 4)}
+            shapes = {place.format(layer, side): shape for layer in (0, 1) for side, shape in sides.items()}
+            tensors = {name: chance.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+            save_file(tensors, folder / "adapter_model.safetensors")
+            about = {"peft_type": "LORA", "base_model_name_or_path": str(base), "target_modules": ["query"]}
+            self.json(folder / "adapter_config.json", **about, r=4, lora_alpha=8)
+        return folder
+
+    def modules(self, folder, *after):
         places = ["", "1_Pooling", *after]
         kinds = ["Transformer", "Pooling", *(place.partition("_")[2] or place for place in after)]
         listing = [
@@ -80,74 +92,56 @@ class World:
         (folder / "modules.json").write_text(json.dumps(listing))
 
     @staticmethod
-    def pooled(folder: Path, mode: str) -> None:
-        """Write how a sentence-transformers checkpoint pools."""
+    def pooled(folder, mode):
         about = {"word_embedding_dimension": WIDTH, "pooling_mode": mode}
         (folder / "1_Pooling" / "config.json").write_text(json.dumps(about))
 
     @staticmethod
-    def json(path: Path, **entries: object) -> None:
-        """Put entries into a JSON file."""
+    def json(path, **entries):
         content = json.loads(path.read_text()) if path.is_file() else {}
         path.write_text(json.dumps(content | entries))
 
     @staticmethod
-    def scale(path: Path, factor: float) -> None:
-        """Multiply the weights in a file, from what they were at first."""
+    def scale(path, factor):
         first = path.with_name(f".first-{path.name}")
         if not first.is_file():
             shutil.copyfile(path, first)
         save_file({n: (w * factor).astype(w.dtype) for n, w in load_file(first).items()}, path, {"format": "pt"})
 
 
-Make = Callable[[World, bool], Encoder]
-
-
 @dataclass(frozen=True)
 class Row:
-    """Something that changes a vector.
-
-    Attributes:
-        covers: the fields and files that it is about.
-        make: loads the model with the first variant (False) or the second (True).
-        only_rounds: whether the two differ in their last bits only.
-    """
+    """Fields and files that change a vector, and the maker of the model with the first variant or the second."""
 
     covers: tuple[str, ...]
-    make: Make
+    make: Callable[[World, bool], Encoder]
     only_rounds: bool = False
 
 
 ROWS: list[Row] = []
 
 
-def row(*covers: str) -> Callable[[Make], Make]:
-    """Enter a row into the table."""
-
-    def enter(make: Make) -> Make:
+def row(*covers):
+    def enter(make):
         ROWS.append(Row(covers, make))
         return make
 
     return enter
 
 
-def option(
-    covers: Sequence[str], first: Any, second: Any, *, kind: str = "bert", only_rounds: bool = False, **others: Any
-) -> None:
-    """Enter a row for a loading option, by its two values."""
+def option(covers, first, second, *, base="plain", only_rounds=False, **others):
     name = covers[0].partition(".")[2]
 
-    def make(world: World, other: bool) -> Encoder:
-        return load(world.plain(kind), **{"pooling": "avg"} | others | {name: second if other else first})
+    def make(world, other):
+        return load(getattr(world, base)(), **{"pooling": "avg"} | others | {name: second if other else first})
 
     ROWS.append(Row(tuple(covers), make, only_rounds))
 
 
-def template(field: str, second: Any, *, first: Any = None, only_rounds: bool = False, **others: Any) -> None:
-    """Enter a row for a field of a template, by its second value; the first is `ASKED`'s or given."""
+def template(field, second, *, first=None, only_rounds=False, **others):
     base = ASKED.model_copy(update=others | ({} if first is None else {field: first}))
 
-    def make(world: World, other: bool) -> Encoder:
+    def make(world, other):
         return load(world.plain(), template=base.model_copy(update={field: second}) if other else base)
 
     ROWS.append(Row((f"Template.{field}",), make, only_rounds))
@@ -156,6 +150,7 @@ def template(field: str, second: Any, *, first: Any = None, only_rounds: bool = 
 # How a model is loaded.
 option(["Use.pooling"], "avg", "cls_before_pooler")
 option(["Use.max_length"], None, 5)
+option(["Use.prompt_name"], "query", "passage", base="modular")
 option(["Use.prompt"], "represent this sentence for a search: ", "represent this sentence for a river: ")
 option(["Use.precision"], "fp32", "bf16")
 option(["Use.template"], "none", ASKED, pooling="auto")
@@ -163,6 +158,7 @@ option(["Use.normalize"], False, True)
 option(["Use.dimensions"], 8, 16)
 option(["Use.attention"], "sdpa", "eager", only_rounds=True)
 option(["Use.whiten"], None, 2)
+option(["Use.attention_mask"], "auto", "causal")
 template("texts", ('it: "{sentence}" {mask} so {mask} !',))
 template("rules", ("full_stop",), first=("strip",))
 template("tokenize", "apart", texts=("{sentence}, it means {mask}",))
@@ -176,21 +172,14 @@ template("padding", "left", pooling="last", only_rounds=True)
 template("precision", "bf16")
 
 
-@row("Use.prompt_name")
-def _prompt_name(world: World, other: bool) -> Encoder:
-    folder = world.plain()
-    world.json(folder / "config_sentence_transformers.json", prompts={"one": "one: ", "two": "for a river: "})
-    return load(folder, pooling="avg", prompt_name="two" if other else "one")
-
-
 @row("Use.prompts")
-def _prompts(world: World, other: bool) -> Encoder:
+def _prompts(world, other):
     encoder = load(world.plain(), pooling="avg", prompts="query: ,for a river: ")
     return reader_of(encoder, "STS12", int(other))
 
 
 @row("Use.revision")
-def _revision(world: World, other: bool) -> Encoder:
+def _revision(world, other):
     folders = {"one": world.plain(name="one"), "two": world.plain(name="two")}
     world.scale(folders["two"] / "model.safetensors", -1.5)
     where = "stsbench.encoders.checkpoint.from_hub"
@@ -199,19 +188,14 @@ def _revision(world: World, other: bool) -> Encoder:
 
 
 @row("Use.backend")
-def _backend(world: World, other: bool) -> Encoder:
+def _backend(world, other):
     pytest.importorskip("openvino")
     pytest.importorskip("nncf")
     return load(world.plain(), pooling="avg", backend="openvino" if other else "torch")
 
 
-@row("Use.attention_mask")
-def _mask(world: World, other: bool) -> Encoder:
-    return load(world.plain(), pooling="avg", attention_mask="causal" if other else "auto")
-
-
 @row("Use.device")
-def _device(world: World, other: bool) -> Encoder:
+def _device(world, other):
     import torch
 
     if not torch.cuda.is_available():
@@ -222,7 +206,7 @@ def _device(world: World, other: bool) -> Encoder:
 
 
 @row("Use.trust_remote_code")
-def _trusted(world: World, other: bool) -> Encoder:
+def _trusted(world, other):
     folder = world.plain()
     (folder / "own.py").write_text(
         "from transformers import PreTrainedTokenizerFast\n"
@@ -237,56 +221,41 @@ def _trusted(world: World, other: bool) -> Encoder:
 
 
 @row("a file that a checkpoint's own code reads", "a checkpoint's own code")
-def _code(world: World, other: bool) -> Encoder:
+def _code(world, other):
     folder = world.plain()
-    (folder / "table.txt").write_text("2" if other else "1")
-    (folder / "own.py").write_text(
-        "from pathlib import Path\n"
-        "from transformers import BertConfig, BertModel\n"
-        "class OwnConfig(BertConfig):\n    model_type = 'own'\n"
-        "class OwnModel(BertModel):\n"
-        "    config_class = OwnConfig\n"
-        "    def forward(self, *args, **options):\n"
-        "        output = super().forward(*args, **options)\n"
-        f"        output.last_hidden_state *= float(Path({str(folder / 'table.txt')!r}).read_text())\n"
-        "        return output\n"
-    )
+    table = folder / "table.txt"
+    table.write_text("2" if other else "1")
+    (folder / "own.py").write_text(OWN_MODEL.format(mark=str(world.root / "it-ran"), table=str(table)))
     auto_map = {"AutoConfig": "own.OwnConfig", "AutoModel": "own.OwnModel"}
     world.json(folder / "config.json", model_type="own", auto_map=auto_map)
     return load(folder, pooling="avg", trust_remote_code=True)
 
 
-def changed(
-    *covers: str, change: Callable[[World, Path, bool], None], base: str = "modular", **options: Any
-) -> None:
-    """Enter a row for a change of a checkpoint's files."""
-
-    def make(world: World, other: bool) -> Encoder:
-        folder = world.plain() if base == "plain" else world.modular(base.partition(":")[2] or "bert")
+def changed(*covers, change, base="modular", **options):
+    def make(world, other):
+        kind, _, of = base.partition(":")
+        folder = getattr(world, kind)(of) if of else getattr(world, kind)()
         change(world, folder, other)
         return load(folder, **options)
 
     ROWS.append(Row(covers, make))
 
 
-def scaled(*covers: str, base: str = "modular", **options: Any) -> None:
-    """Enter a row for the weights in a file."""
+def scaled(*covers, base="modular", **options):
     changed(*covers, change=lambda w, f, o: w.scale(f / covers[0], -1.5 if o else 1), base=base, **options)
 
 
-def modules(*covers: str, one: Sequence[str], two: Sequence[str]) -> None:
-    """Enter a row for the modules after the pooling."""
+def modules(*covers, one, two):
     changed(*covers, change=lambda w, f, o: w.modules(f, *(two if o else one)))
 
 
-def entry(file: str, *covers: str, base: str = "modular", key: str, one: Any, two: Any, **options: Any) -> None:
-    """Enter a row for an entry of a JSON file."""
+def entry(file, *covers, base="modular", key, one, two, **options):
     changed(
         file, *covers, change=lambda w, f, o: w.json(f / file, **{key: two if o else one}), base=base, **options
     )
 
 
-def swap_words(_world: World, folder: Path, other: bool) -> None:
+def swap_words(_world, folder, other):
     path = folder / "tokenizer.json"
     content = json.loads(path.read_text())
     ids = sorted(content["model"]["vocab"][word] for word in ("cat", "dog"))
@@ -318,67 +287,35 @@ entry("sentence_bert_config.json", "TransformerSettings.lower_case", **_CASE)
 entry("config_sentence_transformers.json", key="default_prompt_name", one="query", two="passage")
 
 
-@row("a module that the library reads", "TransformerEncoder.kind", "Identity.kind")
-def _by_library(world: World, other: bool) -> Encoder:
+def by_library(world, folder, *after):
     pytest.importorskip("sentence_transformers")
-    folder = world.modular()
-    world.pooled(folder, "mean_sqrt_len_tokens" if other else "mean")
-    return load(folder)
-
-
-@row("a file of a module that the library reads")
-def _of_library(world: World, other: bool) -> Encoder:
-    pytest.importorskip("sentence_transformers")
-    folder = world.modular()
     world.pooled(folder, "mean_sqrt_len_tokens")
-    world.modules(folder, *(_BOTH[::-1] if other else _BOTH))
-    return load(folder)
+    world.modules(folder, *after)
 
 
-# An adapter.
-def adapted(world: World) -> Path:
-    """Return an adapter for a plain checkpoint; made once."""
-    base, folder = world.plain(name="base"), world.root / "adapter"
-    if not folder.is_dir():
-        folder.mkdir()
-        chance = np.random.default_rng(3)
-        place = "base_model.model.encoder.layer.{}.attention.self.query.lora_{}.weight"
-        sides = {"A": (4, WIDTH), "B": (WIDTH, 4)}
-        shapes = {place.format(layer, side): shape for layer in (0, 1) for side, shape in sides.items()}
-        tensors = {name: chance.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
-        save_file(tensors, folder / "adapter_model.safetensors")
-        about = {"peft_type": "LORA", "base_model_name_or_path": str(base), "target_modules": ["query"]}
-        world.json(folder / "adapter_config.json", **about, r=4, lora_alpha=8)
-    return folder
-
-
-def adapter_row(*covers: str, change: Callable[[World, Path, bool], object]) -> None:
-    """Enter a row for an adapter; `change` may return the folder to load instead."""
-
-    def make(world: World, other: bool) -> Encoder:
-        pytest.importorskip("peft")
-        folder = adapted(world)
-        instead = change(world, folder, other)
-        return load(instead if isinstance(instead, Path) else folder, pooling="avg")
-
-    ROWS.append(Row(covers, make))
-
-
-adapter_row(
-    "an adapter's weights",
-    "TransformerEncoder.adapter",
-    change=lambda w, f, o: w.scale(f / "adapter_model.safetensors", -1.5 if o else 1),
+changed(
+    "a module that the library reads",
+    "TransformerEncoder.kind",
+    "Identity.kind",
+    change=lambda w, f, o: by_library(w, f, *_BOTH) if o else w.pooled(f, "mean"),
 )
-adapter_row(
-    "an adapter's configuration",
-    change=lambda w, f, o: w.json(f / "adapter_config.json", lora_alpha=64 if o else 8),
+changed(
+    "a file of a module that the library reads",
+    change=lambda w, f, o: by_library(w, f, *(_BOTH[::-1] if o else _BOTH)),
 )
-adapter_row("an adapter at all", change=lambda w, f, o: f if o else w.plain(name="base"))
+scaled("adapter_model.safetensors", "TransformerEncoder.adapter", base="adapter", pooling="avg")
+entry("adapter_config.json", base="adapter", key="lora_alpha", one=8, two=64, pooling="avg")
+
+
+@row("an adapter at all")
+def _adapted(world, other):
+    adapter = world.adapter()
+    return load(adapter if other else world.plain(name="base"), pooling="avg")
 
 
 # What is no checkpoint.
 @row("a fit", "Identity.fitted")
-def _fit(world: World, other: bool) -> Encoder:
+def _fit(world, other):
     words = ["dog", "cat", "rain", "river", "she", "reads", "home", "old"]
     texts = [f"{one} {another}" for one in words for another in words]
     made, place = world.root / f"fit-{other}", world.root / "fit"
@@ -391,14 +328,14 @@ def _fit(world: World, other: bool) -> Encoder:
 
 
 @row("a file of word vectors")
-def _word_vectors(world: World, other: bool) -> Encoder:
+def _word_vectors(world, other):
     path = world.root / "words.txt"
     path.write_text(f"cat 1 2\ndog {7 if other else 3} 4\nthe 5 6\nshe 1 1\n")
     return load(path)
 
 
 @row("saved vectors", "the sentences of saved vectors")
-def _saved(world: World, other: bool) -> Encoder:
+def _saved(world, other):
     matrix, sentences = world.root / "vectors.npy", world.root / "sentences.txt"
     np.save(matrix, np.arange(len(TEXTS) * 3).reshape(-1, 3) + 1.0)
     sentences.write_text("\n".join(TEXTS[:: -1 if other else 1]))
@@ -417,7 +354,7 @@ CHANGES_NOTHING = {
 }
 
 
-def measured(encoder: Encoder, cache: Path) -> tuple[NDArray[np.float32], int]:
+def measured(encoder, cache):
     """Return a model's vectors, and how many of them were not in the cache."""
     found = embed(encoder, TEXTS, cache_folder=cache)
     (vectors,) = found.vectors.values()
@@ -425,12 +362,12 @@ def measured(encoder: Encoder, cache: Path) -> tuple[NDArray[np.float32], int]:
 
 
 @pytest.fixture
-def world(tmp_path: Path, tiny: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> World:
+def world(tmp_path, tiny, monkeypatch):
     return World(tmp_path, tiny, monkeypatch)
 
 
 @pytest.mark.parametrize("entry", ROWS, ids=lambda entry: entry.covers[0])
-def test_what_changes_a_vector_changes_what_the_cache_answers(entry: Row, world: World, tmp_path: Path) -> None:
+def test_what_changes_a_vector_changes_what_the_cache_answers(entry, world, tmp_path):
     shared = tmp_path / "shared-cache"
     first, _ = measured(entry.make(world, False), shared)
     second, _ = measured(entry.make(world, True), shared)
@@ -445,7 +382,7 @@ def test_what_changes_a_vector_changes_what_the_cache_answers(entry: Row, world:
     assert (encoded == 0) == is_hashed
 
 
-def test_every_field_of_a_model_has_a_row_and_no_row_is_of_another_field() -> None:
+def test_every_field_of_a_model_has_a_row_and_no_row_is_of_another_field():
     described = (Use, TransformerSettings, TransformerEncoder, TailModule, Identity)
     known = {f"{kind.__name__}.{field.name}" for kind in described for field in fields(kind)}  # type: ignore[arg-type]
     known |= {f"Template.{name}" for name in Template.model_fields}
@@ -453,7 +390,7 @@ def test_every_field_of_a_model_has_a_row_and_no_row_is_of_another_field() -> No
     assert {name for name in named if name[0].isupper() and "." in name} == known
 
 
-def test_every_file_of_a_checkpoint_has_a_row(world: World) -> None:
+def test_every_file_of_a_checkpoint_has_a_row(world):
     covered = {name for entry in ROWS for name in entry.covers}
     for folder in (world.plain(), world.modular()):
         files = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]

@@ -1,6 +1,5 @@
 """The planner: batches within the budget, longest first, smaller where memory is short."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -25,10 +24,10 @@ class Recorder:
         self.room = room
         self.batches: list[list[int]] = []
 
-    def prepare(self, *, weights: bool) -> None:
+    def prepare(self, *, weights):
         """Nothing to load."""
 
-    def tokenize(self, texts: Sequence[str]) -> Tokenized:
+    def tokenize(self, texts):
         return Tokenized(
             [tuple(range(len(text))) for text in texts], [len(text) for text in texts], [False] * len(texts)
         )
@@ -128,16 +127,6 @@ def test_an_error_of_torch_other_than_of_memory_is_reported_with_its_reason(tiny
 
     monkeypatch.setattr(encoder._network.model, "forward", broken)
     with pytest.raises(UserError, match=r"cannot encode with .*: an assertion of ours"):
-        vectors_of(encoder, ["a cat"])
-
-
-def test_vectors_that_are_not_finite_name_the_precision(tiny, vectors_of):
-    import torch
-
-    encoder = load(tiny(), pooling="avg", precision="fp16")
-    with torch.no_grad():
-        encoder._network.model.encoder.layer[1].output.LayerNorm.weight.fill_(float("inf"))
-    with pytest.raises(UserError, match=r"NaN or infinite values in 1 of 1 vectors.*--precision fp32"):
         vectors_of(encoder, ["a cat"])
 
 

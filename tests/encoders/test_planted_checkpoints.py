@@ -7,7 +7,6 @@ refused in one sentence, gives the same vectors, or is identified as another mod
 import json
 import pickle
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,10 +29,9 @@ KEY, SECOND = QUERY.replace("query", "key"), QUERY.replace(".0.", ".1.")
 SOME = ("embeddings.word_embeddings.weight", QUERY, "encoder.layer.1.output.LayerNorm.weight")
 
 Tensors = dict[str, Any]
-Plant = Callable[[Path], Any]
 
 
-def write(folder: Path, name: str, content: object) -> None:
+def write(folder, name, content):
     """Write a file, JSON unless it is text."""
     path = folder / name
     path.parent.mkdir(exist_ok=True)
@@ -41,7 +39,7 @@ def write(folder: Path, name: str, content: object) -> None:
 
 
 @pytest.fixture(scope="module")
-def whole(_built: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole(_built, tmp_path_factory):
     """Return the undamaged checkpoint."""
     import torch
     from safetensors.torch import save_file
@@ -71,14 +69,14 @@ class Measured(NamedTuple):
     identity: dict[str, Any]
 
 
-def measured(folder: Path) -> Measured:
+def measured(folder):
     encoder = load(folder)
     found = embed(encoder, TEXTS, use_cache=False)
     identity = {key: value for key, value in encoder.identity.as_dict().items() if key not in {"name", "revision"}}
     return Measured(found.vectors[encoder.identity.use.pooling][found.rows], identity)
 
 
-def outcome(plant: Plant, whole: Path, before: Measured, *, may_be_another: bool) -> str:
+def outcome(plant, whole, before, *, may_be_another):
     """Return what a variant gives: `right`, `another` (identified as one), `refused` (one sentence) or `wrong`."""
     folder = whole.with_name("planted")
     shutil.rmtree(folder, ignore_errors=True)
@@ -93,15 +91,15 @@ def outcome(plant: Plant, whole: Path, before: Measured, *, may_be_another: bool
     return "another" if may_be_another and before.identity != after.identity else "wrong"
 
 
-def entries(name: str, **values: object) -> Plant:
-    def plant(folder: Path) -> None:
+def entries(name, **values):
+    def plant(folder):
         write(folder, name, json.loads((folder / name).read_text(encoding="utf-8")) | values)
 
     return plant
 
 
-def module(number: int, **values: object) -> Plant:
-    def plant(folder: Path) -> None:
+def module(number, **values):
+    def plant(folder):
         modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
         modules[number] |= values
         write(folder, "modules.json", modules)
@@ -109,8 +107,8 @@ def module(number: int, **values: object) -> Plant:
     return plant
 
 
-def tensors(file: str, change: Callable[[Tensors], Tensors]) -> Plant:
-    def plant(folder: Path) -> None:
+def tensors(file, change):
+    def plant(folder):
         from safetensors.torch import load_file, save_file
 
         changed = change(load_file(folder / file))
@@ -119,32 +117,32 @@ def tensors(file: str, change: Callable[[Tensors], Tensors]) -> Plant:
     return plant
 
 
-def each(change: Callable[[Any], Any], name: str) -> Callable[[Tensors], Tensors]:
+def each(change, name):
     return lambda tensors: tensors | {name: change(tensors[name])}
 
 
-def added(like: str, *names: str) -> Callable[[Tensors], Tensors]:
+def added(like, *names):
     return lambda tensors: tensors | dict.fromkeys(names, tensors[like])
 
 
-def without(name: str) -> Callable[[Tensors], Tensors]:
+def without(name):
     return lambda tensors: {other: tensor for other, tensor in tensors.items() if other != name}
 
 
-def twice(tensor: Any) -> Any:
+def twice(tensor):
     return tensor.repeat(2, *[1] * (tensor.ndim - 1))
 
 
-def whole_numbers(tensor: Any) -> Any:
+def whole_numbers(tensor):
     import torch
 
     return tensor.contiguous().view(torch.int32)
 
 
-def flip(name: str, share: float, bit: int, *, header: bool) -> Plant:
+def flip(name, share, bit, *, header):
     """Turn a bit of a safetensors file's header, or of its numbers."""
 
-    def plant(folder: Path) -> None:
+    def plant(folder):
         content = bytearray((folder / name).read_bytes())
         length = 8 + int.from_bytes(content[:8], "little")
         start, end = (0, length) if header else (length, len(content))
@@ -154,10 +152,10 @@ def flip(name: str, share: float, bit: int, *, header: bool) -> Plant:
     return plant
 
 
-def instead(name: str, make: Callable[[Path], object]) -> Plant:
+def instead(name, make):
     """Remove a file or folder, and make something in its place."""
 
-    def plant(folder: Path) -> None:
+    def plant(folder):
         path = folder / name
         shutil.rmtree(path) if path.is_dir() else path.unlink()
         make(path)
@@ -168,17 +166,17 @@ def instead(name: str, make: Callable[[Path], object]) -> Plant:
 class Opens:
     """What a pickle would do if it were let: make a file."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path):
         self.path = path
 
-    def __reduce__(self) -> tuple[object, ...]:
+    def __reduce__(self):
         return open, (str(self.path), "w")
 
 
-def pickled(name: str, make: Callable[[Path, Tensors], object], *, by_torch: bool = True) -> Plant:
+def pickled(name, make, *, by_torch=True):
     """Replace a safetensors file by a pickled one."""
 
-    def plant(folder: Path) -> None:
+    def plant(folder):
         import torch
         from safetensors.torch import load_file
 
@@ -190,7 +188,7 @@ def pickled(name: str, make: Callable[[Path, Tensors], object], *, by_torch: boo
     return plant
 
 
-REFUSED: dict[str, Plant] = {
+REFUSED = {
     **{
         f"{file} cut at {share}": lambda folder, file=file, share=share: cut(folder / file, share)
         for file in (WEIGHTS, DENSE, "tokenizer.json")
@@ -263,7 +261,7 @@ REFUSED: dict[str, Plant] = {
 }
 """Variants that are refused, or give the same vectors."""
 
-ANOTHER: dict[str, Plant] = {
+ANOTHER = {
     **{f"header, place {n} of 12": flip(WEIGHTS, n / 11, n % 7, header=True) for n in range(12)},
     **{f"numbers, bit {bit}": flip(WEIGHTS, 0.1 + bit / 40, bit, header=False) for bit in range(0, 8, 2)},
     "query and key swapped": tensors(WEIGHTS, lambda all_: all_ | {QUERY: all_[KEY], KEY: all_[QUERY]}),
@@ -277,12 +275,12 @@ ANOTHER: dict[str, Plant] = {
 
 
 @pytest.fixture(scope="module")
-def before(whole: Path) -> Measured:
+def before(whole):
     return measured(whole)
 
 
 @pytest.mark.parametrize("start", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_no_planted_fault_gives_a_wrong_vector(start: int, whole: Path, before: Measured) -> None:
+def test_no_planted_fault_gives_a_wrong_vector(start, whole, before):
     variants = [*((name, plant, False) for name, plant in REFUSED.items())]
     variants += [(name, plant, True) for name, plant in ANOTHER.items()]
     assert len(variants) > 110
@@ -295,15 +293,13 @@ def test_no_planted_fault_gives_a_wrong_vector(start: int, whole: Path, before: 
     assert not list(whole.parent.rglob("it-ran"))
 
 
-def test_the_harness_sees_a_wrong_number(whole: Path, before: Measured, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_harness_sees_a_wrong_number(whole, before, monkeypatch):
     monkeypatch.setattr("stsbench.encoders.network.require_own_weights", lambda *_: None)
     assert outcome(entries("config.json", num_hidden_layers=1), whole, before, may_be_another=False) == "wrong"
 
 
 @pytest.mark.parametrize("layout", ["safetensors", "bin", "old bin"])
-def test_heads_and_constants_do_not_change_vectors(
-    layout: str, whole: Path, before: Measured, tmp_path: Path
-) -> None:
+def test_heads_and_constants_do_not_change_vectors(layout, whole, before, tmp_path):
     import torch
     from safetensors.torch import load_file, save_file
 
@@ -324,25 +320,19 @@ def test_heads_and_constants_do_not_change_vectors(
 
 
 @pytest.mark.parametrize(
-    ("plant", "message"),
+    "name",
     [
-        (entries("config.json", num_hidden_layers=1), "weights that the network of its config.json does not use"),
-        (entries("config.json", num_hidden_layers=3), r"lacks the weights of encoder\.layer\.2"),
-        (
-            entries("2_Dense/config.json", activation_function="own.Function"),
-            "activation_function is 'own.Function'",
-        ),
-        (pickled(WEIGHTS, lambda _, all_: {"x": Path("x")}), "^(?!.*weights_only).*weight files are damaged"),
+        "a third layer",
+        "another activation",
+        f"{WEIGHTS} pickled, words, by torch True",
+        "config.json: num_hidden_layers 3",
     ],
-    ids=["unused", "missing", "function", "pickle"],
 )
-def test_what_goes_through_the_library_is_refused_too(
-    plant: Plant, message: str, whole: Path, tmp_path: Path
-) -> None:
+def test_what_goes_through_the_library_is_refused_too(name, whole, tmp_path):
     pytest.importorskip("sentence_transformers")
     folder = Path(shutil.copytree(whole, tmp_path / "edited"))
     write(folder, POOLING, {"word_embedding_dimension": 32, "pooling_mode": "weightedmean"})
     assert measured(folder).identity["kind"] == "sentence-transformers-library"
-    plant(folder)
-    with pytest.raises(UserError, match=message):
+    REFUSED[name](folder)
+    with pytest.raises(UserError, match=r"^(?!.*weights_only)"):
         measured(folder)

@@ -4,14 +4,12 @@ Encoded one by one, too, the vectors agree to 1e-6 of their norm; in one batch, 
 """
 
 import string
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
@@ -56,13 +54,13 @@ class Pass(NamedTuple):
 
 
 @cache
-def parts(folder: str) -> tuple[Any, Any]:
+def parts(folder):
     from transformers import AutoModel, AutoTokenizer
 
     return AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
 
 
-def passed(folder: Path, text: str | list[int], **options: Any) -> Pass:
+def passed(folder, text, **options):
     import torch
 
     tokenizer, model = parts(str(folder))
@@ -72,22 +70,22 @@ def passed(folder: Path, text: str | list[int], **options: Any) -> Pass:
     return Pass(ids, [layer[0] for layer in output.hidden_states])
 
 
-def mask_of(folder: Path, text: str | list[int], number: int = 0, **options: Any) -> Any:
+def mask_of(folder, text, number=0, **options):
     found = passed(folder, text, **options)
     places = [at for at, token in enumerate(found.ids) if token == parts(str(folder))[0].mask_token_id]
     return found.layers[-1][places[number]]
 
 
-def with_full_stop(sentence: str) -> str:
+def with_full_stop(sentence):
     return sentence + "." if len(sentence) > 0 and sentence[-1] not in ".?\"'" else sentence
 
 
-def for_language_model(sentence: str) -> str:
+def for_language_model(sentence):
     sentence = with_full_stop(sentence).replace('"', "'")
     return sentence[:-1] + "." if sentence[-1] == "?" else sentence
 
 
-def masked(preset: str, folder: Path, sentence: str) -> Any:
+def masked(preset, folder, sentence):
     text, number = MASKED[preset]
     if preset == "sncse":
         ends = sentence.strip()[-1] in string.punctuation
@@ -95,7 +93,7 @@ def masked(preset: str, folder: Path, sentence: str) -> Any:
     return mask_of(folder, text.format(with_full_stop(sentence)), number)
 
 
-def denoised(preset: str, folder: Path, sentence: str) -> Any:
+def denoised(preset, folder, sentence):
     """Return the mask's vector less that of the template with the same positions, or with padding in the gap."""
     import torch
 
@@ -118,7 +116,7 @@ def denoised(preset: str, folder: Path, sentence: str) -> Any:
     return mask_of(folder, text, number) - noise
 
 
-def plain(preset: str, folder: Path, sentence: str) -> Any:
+def plain(preset, folder, sentence):
     match preset:
         case "uae" | "bge":
             return passed(folder, sentence).layers[-1][0]
@@ -137,7 +135,7 @@ def plain(preset: str, folder: Path, sentence: str) -> Any:
     raise AssertionError(preset)
 
 
-def last_token(preset: str, folder: Path, sentence: str) -> Any:
+def last_token(preset, folder, sentence):
     text, layer = LAST_TOKEN[preset]
     texts = read_template("metaeol").texts if preset == "metaeol" else (text.replace("{}", "{sentence}"),)
     assert all(text.endswith(' in one word:"') for text in texts)
@@ -147,10 +145,10 @@ def last_token(preset: str, folder: Path, sentence: str) -> Any:
     return sum(one.layers[layer][-1] for one in passes) / len(texts)
 
 
-def echo(preset: str, folder: Path, sentence: str) -> Any:
+def echo(preset, folder, sentence):
     tokenizer = parts(str(folder))[0]
 
-    def tokens(text: str) -> list[int]:
+    def tokens(text):
         return list(tokenizer(text, add_special_tokens=False)["input_ids"])
 
     start = [tokenizer.bos_token_id, *tokens("Document:"), *tokens(sentence), *tokens("\nDocument again:")]
@@ -163,7 +161,7 @@ def echo(preset: str, folder: Path, sentence: str) -> Any:
     return last[-1]
 
 
-def roberta(preset: str, folder: Path, sentence: str) -> Any:
+def roberta(preset, folder, sentence):
     import torch
 
     stopped, (tokenizer, model) = with_full_stop(sentence), parts(str(folder))
@@ -184,17 +182,17 @@ def roberta(preset: str, folder: Path, sentence: str) -> Any:
 
 
 @cache
-def loaded(folder: str) -> Any:
+def loaded(folder):
     return load(folder, pooling="avg")
 
 
-def assert_equal(folder: str | Path, preset: str, theirs: Sequence[Any]) -> None:
+def assert_equal(folder, preset, theirs):
     # The weights are read once for all presets.
     encoder = loaded(str(folder)).with_template(read_template(preset))
     expected = np.stack([row.detach().numpy() for row in theirs])
     norms = np.linalg.norm(expected, axis=1, keepdims=True)
 
-    def vectors(token_budget: int) -> NDArray[np.float32]:
+    def vectors(token_budget):
         found = embed(
             encoder, SENTENCES[: len(theirs)], normalize=False, use_cache=False, token_budget=token_budget
         )
@@ -209,7 +207,7 @@ def assert_equal(folder: str | Path, preset: str, theirs: Sequence[Any]) -> None
 
 @pytest.mark.minilm
 @pytest.mark.parametrize("preset", [*MASKED, *DENOISED, *PLAIN])
-def test_a_preset_for_encoders_equals_its_plain_reference(preset: str) -> None:
+def test_a_preset_for_encoders_equals_its_plain_reference(preset):
     from stsbench.encoders.checkpoint import packaged_model
 
     folder = packaged_model()
@@ -219,20 +217,18 @@ def test_a_preset_for_encoders_equals_its_plain_reference(preset: str) -> None:
 
 
 @pytest.mark.parametrize("preset", ROBERTA)
-def test_a_preset_for_roberta_equals_its_plain_reference(preset: str, asked_model: Callable[[str], Path]) -> None:
+def test_a_preset_for_roberta_equals_its_plain_reference(preset, asked_model):
     folder = asked_model("roberta")
     assert_equal(folder, preset, [roberta(preset, folder, sentence) for sentence in SENTENCES])
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])
 @pytest.mark.parametrize("preset", [*LAST_TOKEN, *ECHO])
-def test_a_preset_for_decoders_equals_its_plain_reference(
-    preset: str, kind: str, asked_model: Callable[[str], Path]
-) -> None:
+def test_a_preset_for_decoders_equals_its_plain_reference(preset, kind, asked_model):
     folder = asked_model(kind)
     reference = echo if preset in ECHO else last_token
     assert_equal(folder, preset, [reference(preset, folder, sentence) for sentence in SENTENCES[:4]])
 
 
-def test_every_preset_is_held_against_a_reference() -> None:
+def test_every_preset_is_held_against_a_reference():
     assert {*MASKED, *DENOISED, *PLAIN, *LAST_TOKEN, *ECHO, *ROBERTA} == set(template_names())

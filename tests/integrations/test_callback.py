@@ -18,11 +18,14 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("accelerate")
 
+from stsbench.integrations import StsCallback  # noqa: E402
+from stsbench.integrations.dev_scores import pooled, undisturbed  # noqa: E402
+
 METRIC = "eval_sample_spearman_cosine"
 
 
 @pytest.fixture(scope="module")
-def scored() -> list[dict[str, Any]]:
+def scored():
     """Return the sample's pairs as token ids of both sides, with their gold between 0 and 1."""
     tokenizer = sample_word_pieces(300)
     table = load_sts("sample", text="sample").pairs
@@ -39,27 +42,27 @@ def scored() -> list[dict[str, Any]]:
 class Words(torch.nn.Module):  # type: ignore[misc]
     """Means of word vectors, trained to have the gold scores as cosines; with dropout."""
 
-    def __init__(self, words: int) -> None:
+    def __init__(self, words):
         super().__init__()
         torch.manual_seed(5)
         self.bag = torch.nn.EmbeddingBag(words, 32, padding_idx=0)
         self.dropout = torch.nn.Dropout(0.2)
 
-    def vectors(self, ids: Any) -> Any:
+    def vectors(self, ids):
         return self.dropout(self.bag(ids))
 
-    def forward(self, first: Any, second: Any, gold: Any) -> dict[str, Any]:
+    def forward(self, first, second, gold):
         cosines = torch.nn.functional.cosine_similarity(self.vectors(first), self.vectors(second))
         return {"loss": ((cosines - gold.float()) ** 2).mean(), "cosines": cosines}
 
 
-def encode(model: Any, sentences: list[str]) -> Any:
+def encode(model, sentences):
     """Return the vectors of sentences by a model of words."""
     ids = sample_word_pieces(300)(sentences, padding=True, return_tensors="pt")["input_ids"]
     return model.vectors(ids)
 
 
-def words_trainer(scored: list[dict[str, Any]], out: Path, **changes: Any) -> Any:
+def words_trainer(scored, out, **changes):
     """Return a trainer of a model that is none of Transformers'."""
     arguments = {
         "output_dir": str(out),
@@ -85,14 +88,12 @@ def words_trainer(scored: list[dict[str, Any]], out: Path, **changes: Any) -> An
     )
 
 
-def evaluations(trainer: Any) -> list[dict[str, float]]:
+def evaluations(trainer):
     """Return the lines of a trainer's log that hold a dev score."""
     return [line for line in trainer.state.log_history if METRIC in line]
 
 
-def test_scores_are_in_the_log_and_choose_the_best_model(scored: list[dict[str, Any]], tmp_path: Path) -> None:
-    from stsbench.integrations import StsCallback
-
+def test_scores_are_in_the_log_and_choose_the_best_model(scored, tmp_path):
     trainer = words_trainer(
         scored,
         tmp_path,
@@ -116,12 +117,8 @@ def test_scores_are_in_the_log_and_choose_the_best_model(scored: list[dict[str, 
     assert metrics[METRIC] == pytest.approx(plain.scores[0].value, abs=1e-12)
 
 
-def test_a_training_stops_where_nothing_rises_and_goes_on_where_it_does(
-    scored: list[dict[str, Any]], tmp_path: Path
-) -> None:
-    from stsbench.integrations import StsCallback
-
-    def steps(learning_rate: float) -> int:
+def test_a_training_stops_where_nothing_rises_and_goes_on_where_it_does(scored, tmp_path):
+    def steps(learning_rate):
         trainer = words_trainer(scored, tmp_path, learning_rate=learning_rate)
         trainer.add_callback(StsCallback(trainer, "sample", encode=encode, patience=2))
         trainer.train()
@@ -131,28 +128,20 @@ def test_a_training_stops_where_nothing_rises_and_goes_on_where_it_does(
     assert steps(0.3) == 48
 
 
-def test_a_training_without_evaluations_is_measured_every_so_many_steps(
-    scored: list[dict[str, Any]], tmp_path: Path
-) -> None:
-    from stsbench.integrations import StsCallback
-
+def test_a_training_without_evaluations_is_measured_every_so_many_steps(scored, tmp_path):
     trainer = words_trainer(scored, tmp_path, eval_strategy="no", max_steps=20)
     trainer.add_callback(StsCallback(trainer, "sample", encode=encode, every=6))
     trainer.train()
     assert [line["step"] for line in evaluations(trainer)] == [6, 12, 18]
 
 
-def test_a_training_with_the_callback_ends_with_the_weights_of_one_without(
-    scored: list[dict[str, Any]], tmp_path: Path
-) -> None:
-    from stsbench.integrations import StsCallback
-
-    def careless(model: Any, sentences: list[str]) -> Any:
+def test_a_training_with_the_callback_ends_with_the_weights_of_one_without(scored, tmp_path):
+    def careless(model, sentences):
         torch.rand(3)
         model.train()
         return encode(model.eval(), sentences)
 
-    def weights(*, measured: bool) -> dict[str, Any]:
+    def weights(*, measured):
         trainer = words_trainer(scored, tmp_path, eval_strategy="no", max_steps=12)
         if measured:
             trainer.add_callback(StsCallback(trainer, "sample", encode=careless, every=1))
@@ -164,12 +153,12 @@ def test_a_training_with_the_callback_ends_with_the_weights_of_one_without(
     assert all(torch.equal(tensor, other[name]) for name, tensor in plain.items())
 
 
+@pytest.mark.parametrize("head", [False, True], ids=["network", "task head"])
 @pytest.mark.parametrize("pooling", ["avg", "cls", "cls_before_pooler", "avg_first_last", "max", "last"])
-def test_a_pooling_reads_what_the_saved_checkpoint_gives(tiny_bert: Path, pooling: str, tmp_path: Path) -> None:
-    from stsbench.integrations.dev_scores import pooled, undisturbed
-
+def test_a_pooling_reads_what_the_saved_checkpoint_gives(pooling, head, tiny_bert, tmp_path):
     tokenizer = transformers.AutoTokenizer.from_pretrained(tiny_bert, model_max_length=12)
-    model = transformers.BertModel.from_pretrained(tiny_bert).train()
+    kind = transformers.BertForSequenceClassification if head else transformers.BertModel
+    model = kind.from_pretrained(tiny_bert).train()
     live_encode = pooled(tokenizer, pooling)
     with undisturbed(model):
         live = sb.evaluate(lambda sentences: live_encode(model, sentences), "sample")
@@ -179,41 +168,6 @@ def test_a_pooling_reads_what_the_saved_checkpoint_gives(tiny_bert: Path, poolin
     assert kept.scores[0].truncated_sentences
     # Not the scores: two pairs of nearly one cosine change their ranks by rounding.
     assert np.abs(live.items["cosine"] - kept.items["cosine"]).max() < 1e-6
-
-
-def test_the_network_below_a_task_head_is_measured_as_its_checkpoint_is(
-    tiny_bert: Path, rows: Any, tmp_path: Path
-) -> None:
-    from stsbench.integrations import StsCallback
-
-    tokenizer = transformers.AutoTokenizer.from_pretrained(tiny_bert, model_max_length=64)
-    trainer = transformers.Trainer(
-        model=transformers.AutoModelForSequenceClassification.from_pretrained(tiny_bert, num_labels=1),
-        args=transformers.TrainingArguments(
-            output_dir=str(tmp_path),
-            max_steps=4,
-            per_device_train_batch_size=8,
-            learning_rate=1e-3,
-            save_strategy="steps",
-            save_steps=2,
-            report_to=[],
-            disable_tqdm=True,
-            use_cpu=True,
-        ),
-        train_dataset=rows.map(
-            lambda row: tokenizer(row["sentence1"], row["sentence2"], truncation=True) | {"label": row["score"]}
-        ).select_columns(["input_ids", "attention_mask", "label"]),
-        processing_class=tokenizer,
-    )
-    trainer.add_callback(StsCallback(trainer, "sample", pooling="avg", every=2, out=tmp_path / "dev"))
-    trainer.train()
-    lines = evaluations(trainer)
-    assert [line["step"] for line in lines] == [2, 4]
-    for line in lines:
-        saved = sb.evaluate(sb.load(str(tmp_path / f"checkpoint-{line['step']}"), pooling="avg"), "sample")
-        live = sb.load_run(tmp_path / "dev" / f"step-00000{line['step']}")
-        assert live.scores[0].value == line[METRIC]
-        assert np.abs(live.items["cosine"] - saved.items["cosine"]).max() < 1e-6
 
 
 @pytest.mark.parametrize(
@@ -227,19 +181,13 @@ def test_the_network_below_a_task_head_is_measured_as_its_checkpoint_is(
         ({"encode": encode, "tasks": "STS99"}, "STS99"),
     ],
 )
-def test_a_mistake_is_told_before_the_training(
-    options: dict[str, Any], sentence: str, scored: list[dict[str, Any]], tmp_path: Path
-) -> None:
-    from stsbench.integrations import StsCallback
-
+def test_a_mistake_is_told_before_the_training(options, sentence, scored, tmp_path):
     trainer = words_trainer(scored, tmp_path)
     with pytest.raises(sb.UserError, match=sentence):
         StsCallback(trainer, **{"tasks": "sample"} | options)
 
 
-def test_a_pooling_of_what_is_no_model_of_transformers_is_refused(tiny_bert: Path) -> None:
-    from stsbench.integrations.dev_scores import pooled
-
+def test_a_pooling_of_what_is_no_model_of_transformers_is_refused(tiny_bert):
     tokenizer = transformers.AutoTokenizer.from_pretrained(tiny_bert)
     with pytest.raises(sb.UserError, match="the model in training is a Words: give a function"):
         pooled(tokenizer, "avg")(Words(10), ["a"])
@@ -254,7 +202,7 @@ def test_a_pooling_of_what_is_no_model_of_transformers_is_refused(tiny_bert: Pat
 
 
 @pytest.mark.slow
-def test_of_two_processes_the_first_measures_and_both_stop(scored: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_of_two_processes_the_first_measures_and_both_stop(scored, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "import json, os, sys\n"

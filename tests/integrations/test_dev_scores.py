@@ -3,12 +3,9 @@
 import random
 from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import stsbench as sb
 from stsbench.data.tables import StsData
@@ -19,17 +16,17 @@ torch = pytest.importorskip("torch")
 Toy = Callable[..., StsData]
 
 
-def planted(data: StsData) -> Callable[..., Callable[[list[str]], NDArray[np.float64]]]:
+def planted(data):
     """Return a maker of encoders of some pairs' own sentences: the gold scores, and as much noise as is asked."""
     table = data.pairs
     sentences = [*table["sentence1"], *table["sentence2"]]
     angles = dict(zip(sentences, [*np.zeros(len(table)), *(1 - table["gold"] / 5)], strict=True))
 
-    def make(noise: float, seed: int = 0) -> Callable[[list[str]], NDArray[np.float64]]:
+    def make(noise, seed=0):
         drawn = np.random.default_rng(seed).normal(size=len(sentences))
         noises = dict(zip(sentences, noise * drawn, strict=True))
 
-        def encode(texts: list[str]) -> NDArray[np.float64]:
+        def encode(texts):
             turned = np.array([angles[text] + noises[text] for text in texts])
             return np.stack([np.cos(turned), np.sin(turned)], axis=1)
 
@@ -38,12 +35,12 @@ def planted(data: StsData) -> Callable[..., Callable[[list[str]], NDArray[np.flo
     return make
 
 
-def _of_numpy() -> float:
+def _of_numpy():
     return float(np.random.rand())  # noqa: NPY002 - the generator that others draw from
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> StsData:
+def own(tmp_path):
     """Return 200 pairs none of whose sentences stands in another."""
     from stsbench.data.tables import load_pairs
 
@@ -54,7 +51,7 @@ def own(tmp_path: Path) -> StsData:
     return load_pairs(path)
 
 
-def counts(own: StsData, noises: list[float]) -> list[float]:
+def counts(own, noises):
     """Return after each evaluation for how many nothing rose."""
     dev, model, make = DevScores(own), torch.nn.Identity(), planted(own)
     return [
@@ -63,11 +60,11 @@ def counts(own: StsData, noises: list[float]) -> list[float]:
     ]
 
 
-def test_a_clear_rise_counts_and_a_fall_or_the_same_again_does_not(own: StsData) -> None:
+def test_a_clear_rise_counts_and_a_fall_or_the_same_again_does_not(own):
     assert counts(own, [0.6, 0.1, 0.6, 0.1, 0.02]) == [0, 0, 1, 2, 0]
 
 
-def test_a_climb_whose_every_step_may_be_chance_adds_up_to_a_rise(own: StsData) -> None:
+def test_a_climb_whose_every_step_may_be_chance_adds_up_to_a_rise(own):
     make, dev, model = planted(own), DevScores(own), torch.nn.Identity()
     climb = [make(noise, seed) for seed, noise in enumerate((0.40, 0.36, 0.32, 0.28))]
     runs = [sb.evaluate(encode, own) for encode in climb]
@@ -76,7 +73,7 @@ def test_a_climb_whose_every_step_may_be_chance_adds_up_to_a_rise(own: StsData) 
     assert [dev.measure(model, encode, step).without_rise for step, encode in enumerate(climb)] == [0, 1, 2, 0]
 
 
-def test_an_undefined_score_is_risen_above_by_any_that_is_defined(own: StsData) -> None:
+def test_an_undefined_score_is_risen_above_by_any_that_is_defined(own):
     dev, model, make = DevScores(own), torch.nn.Identity(), planted(own)
     collapsed = dev.measure(model, lambda texts: np.ones((len(texts), 2)), 0)
     assert np.isnan(collapsed.metrics["spearman_cosine"])
@@ -84,7 +81,7 @@ def test_an_undefined_score_is_risen_above_by_any_that_is_defined(own: StsData) 
     assert dev.measure(model, lambda texts: np.ones((len(texts), 2)), 2).without_rise == 1
 
 
-def test_the_rise_is_what_compare_says_of_the_two(own: StsData) -> None:
+def test_the_rise_is_what_compare_says_of_the_two(own):
     dev, model, make = DevScores(own), torch.nn.Identity(), planted(own)
     dev.measure(model, make(0.4), 10)
     found = dev.measure(model, make(0.2), 20)
@@ -94,7 +91,7 @@ def test_the_rise_is_what_compare_says_of_the_two(own: StsData) -> None:
     )
 
 
-def test_a_step_measured_again_or_outside_of_a_training_is_measured_and_not_counted(own: StsData) -> None:
+def test_a_step_measured_again_or_outside_of_a_training_is_measured_and_not_counted(own):
     dev, model, make = DevScores(own), torch.nn.Identity(), planted(own)
     dev.measure(model, make(0.4), 10)
     assert dev.measure(model, make(0.5), 20).without_rise == 1
@@ -106,7 +103,7 @@ def test_a_step_measured_again_or_outside_of_a_training_is_measured_and_not_coun
     assert [line["step"] for line in dev.history] == [10, 20, 30]
 
 
-def test_an_earlier_step_or_another_model_begins_anew(own: StsData) -> None:
+def test_an_earlier_step_or_another_model_begins_anew(own):
     dev, make = DevScores(own), planted(own)
     model, other = torch.nn.Identity(), torch.nn.Identity()
     dev.measure(model, make(0.1), 10)
@@ -115,9 +112,9 @@ def test_an_earlier_step_or_another_model_begins_anew(own: StsData) -> None:
     assert [line["step"] for line in dev.history] == [20]
 
 
-def test_a_measurement_leaves_modes_and_random_generators_as_they_were(own: StsData) -> None:
+def test_a_measurement_leaves_modes_and_random_generators_as_they_were(own):
     class Careless(torch.nn.Module):  # type: ignore[misc]
-        def __init__(self) -> None:
+        def __init__(self):
             super().__init__()
             self.frozen, self.dropout = torch.nn.Dropout(0.5), torch.nn.Dropout(0.5)
             self.weight = torch.nn.Parameter(torch.ones(2))
@@ -127,14 +124,14 @@ def test_a_measurement_leaves_modes_and_random_generators_as_they_were(own: StsD
     modes: list[bool] = []
     gradients: list[bool] = []
 
-    def encode(texts: list[str]) -> Any:
+    def encode(texts):
         modes.extend(module.training for module in model.modules())
         vectors = model.dropout(torch.rand(len(texts), 2) + random.random() + _of_numpy()) * model.weight
         gradients.append(vectors.requires_grad)
         model.train()
         return vectors
 
-    def drawn() -> list[float]:
+    def drawn():
         return [random.random(), _of_numpy(), float(torch.rand(()))]
 
     for seed in (random.seed, np.random.seed, torch.manual_seed):
@@ -149,23 +146,21 @@ def test_a_measurement_leaves_modes_and_random_generators_as_they_were(own: StsD
     assert [module.training for module in model.modules()] == [True, False, True]
 
 
-def test_a_mistake_in_encoding_leaves_the_model_as_it_was_too(own: StsData) -> None:
+def test_a_mistake_in_encoding_leaves_the_model_as_it_was_too(own):
     model = torch.nn.Dropout().train()
     with pytest.raises(sb.UserError, match="step 3 returned float64 of shape"):
         DevScores(own).measure(model, lambda texts: np.ones((1, len(texts), 2)), 3)
     assert model.training
 
 
-def test_nothing_of_a_live_model_is_read_from_the_cache_or_written_to_it(
-    own: StsData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_of_a_live_model_is_read_from_the_cache_or_written_to_it(own, tmp_path, monkeypatch):
     monkeypatch.setenv("STSBENCH_CACHE", str(tmp_path / "kept"))
     DevScores(own).measure(torch.nn.Identity(), planted(own)(0.1), 0)
     assert not list((tmp_path / "kept").rglob("*.vectors"))
     assert not [path for path in (tmp_path / "kept").rglob("*") if path.is_file()]
 
 
-def test_the_default_is_the_dev_set_of_sts_b_or_else_the_sample_with_a_warning(benchmark_folder: Path) -> None:
+def test_the_default_is_the_dev_set_of_sts_b_or_else_the_sample_with_a_warning(benchmark_folder):
     dev = DevScores(data_dirs=[benchmark_folder])
     assert (dev.name, dev.metric) == ("sts-b-dev", "spearman_cosine")
     with pytest.warns(UserWarning, match="SAMPLE"):
@@ -175,34 +170,26 @@ def test_the_default_is_the_dev_set_of_sts_b_or_else_the_sample_with_a_warning(b
         DevScores(data_dirs=[benchmark_folder / "empty"])
 
 
-def test_several_tasks_are_judged_by_their_average(benchmark_folder: Path, hash_encode: Any) -> None:
-    dev = DevScores("STS12,STS-B:dev", sb.protocol(metric="pearson"), data_dirs=[benchmark_folder])
+def test_several_tasks_are_judged_by_their_average(benchmark_folder, hash_encode):
+    tasks, pearson, data = "STS12,STS-B:dev", sb.protocol(metric="pearson"), {"data_dirs": [benchmark_folder]}
+    encoders = [hash_encode, lambda texts: hash_encode(texts)[:, :4]]
+    dev, model = DevScores(tasks, pearson, **data), torch.nn.Identity()
     assert (dev.name, dev.metric) == ("sts", "average_pearson_cosine")
-    model = torch.nn.Identity()
-    dev.measure(model, hash_encode, 1)
-    found = dev.measure(model, lambda texts: hash_encode(texts)[:, :4], 2)
-    run = sb.evaluate(
-        hash_encode, "STS12,STS-B:dev", protocol=sb.protocol(metric="pearson"), data_dirs=[benchmark_folder]
-    )
-    other = sb.evaluate(
-        lambda texts: hash_encode(texts)[:, :4],
-        "STS12,STS-B:dev",
-        protocol=sb.protocol(metric="pearson"),
-        data_dirs=[benchmark_folder],
-    )
-    assert found.metrics["average_pearson_cosine"] == other.averages[0].value
-    assert found.metrics["sts-b-dev_pearson_cosine"] == other.scores[1].value
-    assert found.metrics["rise"] == pytest.approx(sb.compare(run, other).rows["difference"].iloc[-1] / 100)
+    _, found = (dev.measure(model, encode, step) for step, encode in enumerate(encoders))
+    runs = [sb.evaluate(encode, tasks, protocol=pearson, **data) for encode in encoders]
+    assert found.metrics["average_pearson_cosine"] == runs[1].averages[0].value
+    assert found.metrics["sts-b-dev_pearson_cosine"] == runs[1].scores[1].value
+    assert found.metrics["rise"] == pytest.approx(sb.compare(*runs).rows["difference"].iloc[-1] / 100)
 
 
-def test_tasks_without_one_score_to_judge_by_are_refused(benchmark_folder: Path) -> None:
+def test_tasks_without_one_score_to_judge_by_are_refused(benchmark_folder):
     with pytest.raises(sb.UserError, match="a training is judged by one score, but 2 tasks"):
         DevScores(["sample", "sample-sentiment"])
     with pytest.raises(sb.UserError, match="choose how to compute intervals"):
         DevScores("sample", intervals=sb.Intervals(None))
 
 
-def test_a_trained_task_can_be_the_dev_task(hash_encode: Any) -> None:
+def test_a_trained_task_can_be_the_dev_task(hash_encode):
     dev = DevScores("sample-sentiment")
     found = dev.measure(torch.nn.Identity(), hash_encode, 1)
     assert dev.metric == "accuracy"

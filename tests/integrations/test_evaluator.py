@@ -1,8 +1,7 @@
-"""The evaluator in the trainers of sentence-transformers themselves: log, best model, card, CSV."""
+"""The evaluator in the trainers of sentence-transformers themselves, and the code of the page on trainings."""
 
 import csv
-import json
-from collections.abc import Callable
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +14,15 @@ import stsbench as sb
 library = pytest.importorskip("sentence_transformers")
 pytest.importorskip("accelerate")
 
+from sentence_transformers.sentence_transformer.losses import CosineSimilarityLoss  # noqa: E402
+
+from stsbench.integrations import StopWithoutRise, StsEvaluator  # noqa: E402
+
 METRIC = "eval_sample_spearman_cosine"
 
 
-def trained(
-    model: Any, rows: Any, out: Path, *, evaluator: Any = None, callbacks: Any = (), **changes: Any
-) -> Any:
+def trained(model, rows, out, *, evaluator=None, callbacks=(), **changes):
     """Return a trainer that has trained a model on the sample's pairs."""
-    from sentence_transformers.sentence_transformer.losses import CosineSimilarityLoss
-
     arguments = {
         "output_dir": str(out),
         "max_steps": 8,
@@ -50,16 +49,12 @@ def trained(
     return trainer
 
 
-def evaluations(trainer: Any) -> list[dict[str, float]]:
+def evaluations(trainer):
     """Return the lines of a trainer's log that hold a dev score."""
     return [line for line in trainer.state.log_history if METRIC in line]
 
 
-def test_the_trainer_logs_scores_with_limits_and_loads_the_best_by_them(
-    sentence_model: Callable[[], Any], rows: Any, tmp_path: Path
-) -> None:
-    from stsbench.integrations import StsEvaluator
-
+def test_the_trainer_logs_scores_with_limits_and_loads_the_best_by_them(sentence_model, rows, tmp_path):
     evaluator = StsEvaluator("sample", out=tmp_path / "dev")
     trainer = trained(
         sentence_model(),
@@ -87,36 +82,11 @@ def test_the_trainer_logs_scores_with_limits_and_loads_the_best_by_them(
         assert np.abs(live.items["cosine"] - saved.items["cosine"]).max() < 1e-6
 
 
-def test_a_training_with_the_evaluator_ends_with_the_weights_of_one_that_measures_nothing(
-    sentence_model: Callable[[], Any], rows: Any, tmp_path: Path
-) -> None:
-    from sentence_transformers.base.evaluation import BaseEvaluator
-
-    from stsbench.integrations import StsEvaluator
-
-    class Nothing(BaseEvaluator):  # type: ignore[misc]
-        """The trainer itself draws a random number at each evaluation."""
-
-        def __call__(self, *_: Any, **__: Any) -> float:
-            return 0.0
-
-    torch = pytest.importorskip("torch")
-    plain, measured = sentence_model(), sentence_model()
-    trained(plain, rows, tmp_path / "plain", evaluator=Nothing(), eval_steps=2)
-    trained(measured, rows, tmp_path / "measured", evaluator=StsEvaluator("sample"), eval_steps=2)
-    of_measured = measured.state_dict()
-    for name, tensor in plain.state_dict().items():
-        assert torch.equal(tensor, of_measured[name]), name
-
-
-def test_the_card_parses_and_holds_the_last_scores_and_their_signature(
-    sentence_model: Callable[[], Any], rows: Any, tmp_path: Path
-) -> None:
+def test_a_training_leaves_a_card_a_csv_and_records_that_compare(sentence_model, rows, tmp_path):
     from huggingface_hub import ModelCard
 
-    from stsbench.integrations import StsEvaluator
-
-    trainer = trained(sentence_model(), rows, tmp_path / "out", evaluator=StsEvaluator("sample"))
+    evaluator = StsEvaluator("sample", out=tmp_path / "dev")
+    trainer = trained(sentence_model(), rows, tmp_path / "out", evaluator=evaluator)
     trainer.model.save_pretrained(str(tmp_path / "model"))
     card = ModelCard.load(tmp_path / "model" / "README.md")
     found = {result.metric_type: result for result in card.data.eval_results}
@@ -128,36 +98,30 @@ def test_the_card_parses_and_holds_the_last_scores_and_their_signature(
     assert f"**{last[METRIC]:.4f}**" in card.text
     assert "sample:test:all|spearman|cosine" in card.text
 
+    comparison = sb.compare(tmp_path / "dev" / "step-000004", tmp_path / "dev" / "step-000008")
+    rise = comparison.rows["difference"][0] / 100
+    assert rise == pytest.approx(evaluator.dev.history[1]["rise"])
+    assert sb.load_run(tmp_path / "dev" / "step-000004").model.name == "step 4"
 
-def test_the_csv_has_a_row_for_each_evaluation_and_refuses_rows_of_another(
-    sentence_model: Callable[[], Any], rows: Any, tmp_path: Path
-) -> None:
-    from stsbench.integrations import StsEvaluator
-
-    trainer = trained(sentence_model(), rows, tmp_path / "out", evaluator=StsEvaluator("sample"))
     path = tmp_path / "out" / "eval" / "stsbench_sample_results.csv"
     with path.open(encoding="utf-8", newline="") as file:
         lines = list(csv.DictReader(file))
     assert [int(line["steps"]) for line in lines] == [4, 8]
-    for line, logged in zip(lines, evaluations(trainer), strict=True):
-        assert float(line["spearman_cosine"]) == logged[METRIC]
+    assert [float(line["spearman_cosine"]) for line in lines] == [line[METRIC] for line in evaluations(trainer)]
     assert lines[0]["rise"] == ""
-    assert float(lines[1]["rise"]) == pytest.approx(
-        float(lines[1]["spearman_cosine"]) - float(lines[0]["spearman_cosine"])
-    )
+    assert float(lines[1]["rise"]) == pytest.approx(rise)
     path.write_text("epoch,steps,other\n", encoding="utf-8")
     with pytest.raises(sb.UserError, match="has other columns than this evaluation: move it away"):
         StsEvaluator("sample")(trainer.model, str(path.parent))
+    named = StsEvaluator("sample", name="held out", write_csv=False)
+    named(trainer.model, str(tmp_path / "none"))
+    assert named.primary_metric == "held out_spearman_cosine"
+    assert not list((tmp_path / "none").rglob("*.csv"))
 
 
-def test_fit_evaluates_and_keeps_the_best_model(
-    sentence_model: Callable[[], Any], rows: Any, tmp_path: Path
-) -> None:
+def test_fit_evaluates_and_keeps_the_best_model(sentence_model, rows, tmp_path):
     from sentence_transformers import InputExample
-    from sentence_transformers.sentence_transformer.losses import CosineSimilarityLoss
     from torch.utils.data import DataLoader
-
-    from stsbench.integrations import StsEvaluator
 
     model, evaluator = sentence_model(), StsEvaluator("sample")
     examples = [InputExample(texts=[row["sentence1"], row["sentence2"]], label=row["score"]) for row in rows]
@@ -178,13 +142,11 @@ def test_fit_evaluates_and_keeps_the_best_model(
     assert best.scores[0].value == pytest.approx(max(scores), abs=1e-3)
 
 
-def test_a_training_stops_where_nothing_rises_and_goes_on_where_it_does(rows: Any, tmp_path: Path) -> None:
+def test_a_training_stops_where_nothing_rises_and_goes_on_where_it_does(rows, tmp_path):
     import torch
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
-    from stsbench.integrations import StopWithoutRise, StsEvaluator
-
-    def steps(learning_rate: float) -> int:
+    def steps(learning_rate):
         torch.manual_seed(5)
         words = StaticEmbedding(sample_word_pieces(300).backend_tokenizer, embedding_dim=32)
         trainer = trained(
@@ -207,27 +169,56 @@ def test_a_training_stops_where_nothing_rises_and_goes_on_where_it_does(rows: An
     assert steps(0.3) == 48
 
 
-def test_early_stopping_without_an_evaluator_is_told(
-    sentence_model: Callable[[], Any], rows: Any, tmp_path: Path
-) -> None:
-    from stsbench.integrations import StopWithoutRise
-
+def test_early_stopping_without_an_evaluator_is_told(sentence_model, rows, tmp_path):
+    trainer = trained(sentence_model(), rows, tmp_path, callbacks=[StopWithoutRise()])
     with pytest.raises(sb.UserError, match="give the trainer an StsEvaluator"):
-        trained(
-            sentence_model(),
-            rows,
-            tmp_path,
-            callbacks=[StopWithoutRise()],
-        ).evaluate(rows)
+        trainer.evaluate(rows)
 
 
-def test_records_of_the_evaluations_compare(sentence_model: Callable[[], Any], rows: Any, tmp_path: Path) -> None:
-    from stsbench.integrations import StsEvaluator
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "in-training.md"
 
-    evaluator = StsEvaluator("sample", out=tmp_path / "dev", name="held out", write_csv=False)
-    trained(sentence_model(), rows, tmp_path / "out", evaluator=evaluator)
-    comparison = sb.compare(tmp_path / "dev" / "step-000004", tmp_path / "dev" / "step-000008")
-    assert comparison.rows["difference"][0] / 100 == pytest.approx(evaluator.dev.history[1]["rise"])
-    assert not list((tmp_path / "out").rglob("*.csv"))
-    assert evaluator.primary_metric == "held out_spearman_cosine"
-    assert json.loads((tmp_path / "dev" / "step-000004" / "run.json").read_text())["model"]["name"] == "step 4"
+
+def _blocks():
+    if not PAGE.is_file():
+        pytest.skip("needs docs/")
+    return re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+def _small(code):
+    """Return a block that takes four steps and measures after every second, on the data that is here."""
+    smaller = code.replace('"out"', '"out", max_steps=4, use_cpu=True, disable_tqdm=True')
+    return smaller.replace("eval_steps=100", "eval_steps=2").replace("every=100", "every=2")
+
+
+def test_the_code_of_the_page_is_short_and_runs(
+    sentence_model,
+    tiny_bert,
+    rows,
+    benchmark_folder,
+    tmp_path,
+    monkeypatch,
+    capsys,
+):
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("STSBENCH_DATA", str(benchmark_folder))
+    of_library, of_transformers = _blocks()
+    assert all(len(code.strip().splitlines()) <= 12 for code in (of_library, of_transformers))
+
+    model = sentence_model()
+    names: dict[str, Any] = {"model": model, "rows": rows, "loss": CosineSimilarityLoss(model)}
+    exec(_small(of_library), names)
+    assert [line["step"] for line in names["evaluator"].dev.history] == [2, 4]
+    assert "sts-b-dev_spearman_cosine" in capsys.readouterr().out
+
+    tokenizer = AutoTokenizer.from_pretrained(tiny_bert, model_max_length=64)
+    tokens = rows.map(lambda row: tokenizer(row["sentence1"], truncation=True) | {"label": row["score"]})
+    names = {
+        "model": AutoModelForSequenceClassification.from_pretrained(tiny_bert, num_labels=1),
+        "rows": tokens.select_columns(["input_ids", "attention_mask", "label"]),
+        "tokenizer": tokenizer,
+    }
+    exec(_small(of_transformers), names)
+    logged = [line for line in names["trainer"].state.log_history if "eval_sts-b-dev_spearman_cosine" in line]
+    assert [line["step"] for line in logged] == [2, 4]

@@ -9,13 +9,11 @@ import math
 import xml.etree.ElementTree as ET
 from functools import cache
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.typing import NDArray
 from scipy.stats import norm, spearmanr
 from scipy.stats import t as student
 
@@ -29,13 +27,13 @@ from stsbench.published.catalogue import rows as rows_by_name
 Rows = list[dict[str, str]]
 
 
-def headline_cell(node: Any) -> Any:
+def headline_cell(node):
     """Return the one cell that is tagged as the notebook's headline."""
     (cell,) = [cell for cell in node.cells if "headline" in cell.metadata.get("tags", ())]
     return cell
 
 
-def headline_rows(node: Any) -> Rows:
+def headline_rows(node):
     """Return the rows of the headline table by the names of their columns, as printed."""
     (html,) = [output["data"]["text/html"] for output in headline_cell(node).outputs if "data" in output]
     table = ET.fromstring(html[html.index("<table") : html.index("</table>") + len("</table>")])
@@ -45,7 +43,7 @@ def headline_rows(node: Any) -> Rows:
     return [dict(zip(names[-len(row) :], row, strict=True)) for row in rows]
 
 
-def shows(text: str, value: float, decimals: int) -> bool:
+def shows(text, value, decimals):
     """Return whether a cell shows a value, rounded to so many decimals."""
     whole, _, digits = text.partition(".")
     if not whole or len(digits) != decimals:
@@ -54,12 +52,12 @@ def shows(text: str, value: float, decimals: int) -> bool:
     return abs(float(text) - value) <= 0.5 * 10**-decimals + 1e-6
 
 
-def reproduced(rows: Rows, folder: Path) -> None:
+def reproduced(rows, folder):
     record = recorded(folder / "runs" / "minilm-sample")
     with_limits(rows, record, record["model"]["name"])
 
 
-def with_limits(rows: Rows, record: dict[str, Any], name: str) -> None:
+def with_limits(rows, record, name):
     """Hold three rows against a record: the scores, and below them the limits of their intervals."""
     (score,) = record["scores"]
     first, *others = score["numbers"]
@@ -75,7 +73,7 @@ def with_limits(rows: Rows, record: dict[str, Any], name: str) -> None:
             assert shows(row[column], 100 * value, 2), column
 
 
-def length_bias(rows: Rows, folder: Path) -> None:
+def length_bias(rows, folder):
     expected: dict[tuple[str, str], float] = {}
     for name in ("minilm-sample", "letters-sample"):
         pairs = pd.read_parquet(folder / "runs" / name / "items.parquet")
@@ -91,7 +89,7 @@ def length_bias(rows: Rows, folder: Path) -> None:
         assert shows(row["sample"], expected[row["model"], row["group"]], 2), row
 
 
-def geometry(rows: Rows, folder: Path) -> None:
+def geometry(rows, folder):
     expected = places(folder)
     assert len(rows) == len(expected)
     assert len({row["model"] for row in rows}) == len(expected)
@@ -103,7 +101,7 @@ def geometry(rows: Rows, folder: Path) -> None:
 
 
 @cache
-def places(folder: Path) -> dict[str, dict[str, float | int]]:
+def places(folder):
     """Return the numbers of the three views, from the vectors in the cache that the notebook left."""
     pairs = load_sample().pairs
     texts, close = [*pairs["sentence1"], *pairs["sentence2"]], (pairs["gold"] > 4).to_numpy()
@@ -126,7 +124,7 @@ def places(folder: Path) -> dict[str, dict[str, float | int]]:
     return found
 
 
-def trained(rows: Rows, folder: Path) -> None:
+def trained(rows, folder):
     (made,) = folder.glob("stsbench-*")
     models = {"minilm": "before", "simcse": "simcse", "esimcse": "esimcse"}
     for place, (model, name) in enumerate(models.items()):
@@ -134,7 +132,7 @@ def trained(rows: Rows, folder: Path) -> None:
     assert len(rows) == 3 * len(models)
 
 
-def diagnosed(rows: Rows, folder: Path) -> None:
+def diagnosed(rows, folder):
     ours, theirs = (100 * headline(folder / "runs" / f"{whose}-sample") for whose in ("ours", "theirs"))
     claim = round(theirs, 2)
     # The sample's subsets are of one size: the plain mean is the weighted one, and comes first.
@@ -152,7 +150,7 @@ def diagnosed(rows: Rows, folder: Path) -> None:
             assert shows(row["off"], abs(score - claim), 2), row
 
 
-def gains(rows: Rows, _: Path) -> None:
+def gains(rows, _):
     assert [row["system"] for row in rows] == [expected["system"] for expected in expected_gains()]
     for row, expected in zip(rows, expected_gains(), strict=True):
         assert list(row) == list(expected)
@@ -162,7 +160,7 @@ def gains(rows: Rows, _: Path) -> None:
 
 
 @cache
-def expected_gains() -> list[dict[str, str | float]]:
+def expected_gains():
     """Return all higher averages than SimCSE's, by the rule for one difference at a time."""
     errors = encoder_errors().query("task == 'Avg. STS'")
     near = list(zip(errors["score"], errors["error"], strict=True))
@@ -204,7 +202,7 @@ def expected_gains() -> list[dict[str, str | float]]:
 BACKBONES = ("roberta-base", "roberta-large", "bert-base", "bert-large")
 
 
-def nearest_error(near: list[tuple[float, float]], score: float) -> float:
+def nearest_error(near, score):
     nearest, error = min(near, key=lambda known: abs(known[0] - score))
     return error * (1 - (score / 100) ** 2) / (1 - (nearest / 100) ** 2)
 
@@ -213,18 +211,18 @@ HEADLINES = (reproduced, length_bias, geometry, trained, diagnosed, gains)
 """For each notebook, in order, what fails unless its headline table says what is on disk."""
 
 
-def recorded(folder: Path) -> dict[str, Any]:
+def recorded(folder):
     record: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     return record
 
 
-def headline(folder: Path) -> float:
+def headline(folder):
     (score,) = recorded(folder)["scores"]
     value: float = score["numbers"][0]["value"]
     return value
 
 
-def vectors_of(pooling: str, texts: list[str]) -> NDArray[np.float64]:
+def vectors_of(pooling, texts):
     """Return the unit vectors that the notebook left in its cache."""
     found = embed(sb.load("minilm", pooling=pooling), texts)
     assert found.cost.encoded == 0
@@ -232,7 +230,7 @@ def vectors_of(pooling: str, texts: list[str]) -> NDArray[np.float64]:
     return vectors[found.rows].astype(np.float64)
 
 
-def whitened(vectors: NDArray[np.float64], dimensions: int) -> NDArray[np.float64]:
+def whitened(vectors, dimensions):
     """Return the directions of most variance, each scaled to variance 1; signs do not matter to distances."""
     centred = vectors - vectors.mean(axis=0)
     values, directions = np.linalg.eigh(np.cov(centred, rowvar=False))

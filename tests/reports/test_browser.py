@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import browser_or_skip, has_contrast, passes_axe, wait_for
+from browser import browser_or_skip, passes_axe, wait_for
 
 import stsbench as sb
 
@@ -38,7 +38,6 @@ def test_the_page_works_in_a_browser(
     for width in (1280, 360):
         browser.resize(width)
         assert browser.run("return [document.documentElement.scrollWidth, innerWidth]") == [width, width]
-    has_contrast(browser)
     passes_axe(browser)
     assert browser.console() == []
 

@@ -1,48 +1,43 @@
 """Records some of whose scores or items are changed, in memory."""
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-import stsbench as sb
 from stsbench.base.files import DIGEST, fingerprint
-from stsbench.records.parts import Score
 from stsbench.scoring.kinds import statistic_of
 from stsbench.scoring.recompute import rows_of_scores
 
 
-def with_digest(content: dict[str, Any]) -> dict[str, Any]:
+def with_digest(content):
     """Return the content of a JSON file with the digest that fits it."""
     rest = {key: value for key, value in content.items() if key != DIGEST}
     return {**rest, DIGEST: fingerprint(rest)}
 
 
-def with_value(score: Score, value: float | None) -> Score:
+def with_value(score, value):
     """Return a score with another headline."""
     first, *others = score.numbers
     return score.model_copy(update={"numbers": (first.model_copy(update={"value": value}), *others)})
 
 
-def with_values(record: sb.RunRecord, value: float | None, **model: Any) -> sb.RunRecord:
+def with_values(record, value, **model):
     """Return a record with this headline of every task, and other fields of the model."""
     scores = tuple(with_value(score, value) for score in record.scores)
     used = record.model.model_copy(update=model)
     return record.model_copy(update={"scores": scores, "model": used})
 
 
-def with_columns(record: sb.RunRecord, **columns: Any) -> sb.RunRecord:
+def with_columns(record, **columns):
     """Return a record with other columns in its items, and its scores as they were."""
     given = {name: np.asarray(values) for name, values in columns.items()}
     return record.with_items(record.items.assign(**given))
 
 
-def with_rows(record: sb.RunRecord, rows: NDArray[Any]) -> sb.RunRecord:
+def with_rows(record, rows):
     """Return a record with some of its items: (k,) positions, or (n,) truth values."""
     return record.with_items(record.items.iloc[np.asarray(rows)].reset_index(drop=True))
 
 
-def scored_again(record: sb.RunRecord) -> sb.RunRecord:
+def scored_again(record):
     """Return a record whose headlines are what its items give."""
     scores = tuple(
         with_value(score, statistic_of(score).value(rows.scored))
@@ -51,7 +46,7 @@ def scored_again(record: sb.RunRecord) -> sb.RunRecord:
     return record.model_copy(update={"scores": scores})
 
 
-def of_scores(record: sb.RunRecord, *kinds: str) -> sb.RunRecord:
+def of_scores(record, *kinds):
     """Return a record with its scores of some kinds alone."""
     table = record.items
     kept = record.model_copy(

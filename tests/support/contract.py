@@ -9,7 +9,6 @@ a line under Changed in CHANGELOG.md.
 
 import inspect
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from stsbench.records.parts import SCHEMA_VERSION
 FILE = Path(__file__).resolve().parents[1] / "contract.json"
 
 
-def described() -> dict[str, Any]:
+def described():
     """Return all that is promised, as the code has it now."""
     return {
         "schema_version": SCHEMA_VERSION,
@@ -36,13 +35,13 @@ def described() -> dict[str, Any]:
     }
 
 
-def fields() -> Iterator[tuple[str, str]]:
+def fields():
     """Yield every field of `run.json` with its JSON type: `scores[].numbers[].value`, `null | number`."""
     schema = sb.RunRecord.model_json_schema()
     yield from _fields(schema, schema["$defs"], "")
 
 
-def _fields(part: dict[str, Any], parts: dict[str, Any], place: str) -> Iterator[tuple[str, str]]:
+def _fields(part, parts, place):
     for name, about in part["properties"].items():
         here = f"{place}.{name}" if place else name
         alternatives = [_resolved(each, parts) for each in about.get("anyOf", [about])]
@@ -54,17 +53,17 @@ def _fields(part: dict[str, Any], parts: dict[str, Any], place: str) -> Iterator
                 yield from _fields(inner[0], parts, inner[1])
 
 
-def _resolved(part: dict[str, Any], parts: dict[str, Any]) -> dict[str, Any]:
+def _resolved(part, parts):
     found: dict[str, Any] = parts[part["$ref"].rpartition("/")[2]] if "$ref" in part else part
     return found
 
 
-def is_verb(name: str) -> bool:
+def is_verb(name):
     """Return whether a public name is a function."""
     return inspect.isfunction(getattr(sb, name))
 
 
-def parameters(verb: Any) -> dict[str, str]:
+def parameters(verb):
     """Return the names of a verb's parameters: those that must be given, and the others."""
     given = inspect.signature(verb).parameters.values()
     kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -74,7 +73,7 @@ def parameters(verb: Any) -> dict[str, str]:
     return {"required": " ".join(required), "optional": " ".join(optional)}
 
 
-def subcommands(name: str) -> str:
+def subcommands(name):
     """Return the commands below a command; none for one that stands by itself."""
     target = imported(name)
     if not isinstance(target, typer.Typer):

@@ -2,36 +2,36 @@
 
 import os
 import resource
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
 
 
-def flip(file: Path, at: float = 0.5, bit: int = 1) -> None:
+def flip(file, at=0.5, bit=1):
     """Flip bits of the byte at a share of a file."""
     content = bytearray(file.read_bytes())
     content[min(int(len(content) * at), len(content) - 1)] ^= bit
     file.write_bytes(bytes(content))
 
 
-def cut(file: Path, share: float = 0.5) -> None:
+def cut(file, share=0.5):
     """Keep the first share of a file."""
     os.truncate(file, int(file.stat().st_size * share))
 
 
-def lengthen(file: Path) -> None:
+def lengthen(file):
     """Append bytes to a file."""
     with file.open("ab") as stream:
         stream.write(b"\x00\xff garbage")
 
 
-def make_a_folder(file: Path) -> None:
+def make_a_folder(file):
     """Replace a file by a folder."""
     file.unlink()
     file.mkdir()
 
 
-def make_a_pipe(file: Path) -> None:
+def make_a_pipe(file):
     """Replace a file by a pipe that nobody writes to."""
     file.unlink()
     os.mkfifo(file)
@@ -52,7 +52,7 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
 
 
 @contextmanager
-def files_of_at_most(size: int) -> Iterator[None]:
+def files_of_at_most(size):
     """Let this process write no file of more bytes, by torch's and safetensors' own writers neither."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
 from typing import Any, cast
 
 import numpy as np
@@ -34,7 +33,7 @@ from stsbench.training.recipe import read_recipe
 from stsbench.training.train import draw_dev_curve
 
 
-def _of_analyses() -> ModuleType:
+def _of_analyses():
     """Return the module in which each analysis has its figures."""
     path = Path(__file__).resolve().parents[1] / "analysis" / "test_figures_fit.py"
     spec = spec_from_file_location(path.stem, path)
@@ -51,7 +50,7 @@ NAMES: tuple[str, ...] = ANALYSES.NAMES
 TASKS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R", "Avg.")
 
 
-def comparison() -> Any:
+def comparison():
     rows = [
         {"kind": "sts", "task": task, "subset": "", "difference": 1.0 + n / 3, "low": n / 3, "high": 2.0 + n / 3}
         | {"verdict": "better" if task == "Avg." else "undecided"}
@@ -60,7 +59,7 @@ def comparison() -> Any:
     return Comparison(*NAMES[:2], pd.DataFrame(rows), 0.95)
 
 
-def over_seeds(names: tuple[str, ...]) -> Any:
+def over_seeds(names):
     rows = [
         {"task": task, "a_runs": 3, "a_mean": 70.0 + n, "a_lowest": 69.0 + n, "a_highest": 71.5 + n}
         | {"b_runs": 5, "b_mean": 71.0 + n, "b_lowest": 70.0 + n, "b_highest": 72.0 + n}
@@ -69,7 +68,7 @@ def over_seeds(names: tuple[str, ...]) -> Any:
     return SeedsComparison(*names[:2], pd.DataFrame(rows), 0.95)
 
 
-def ranking(count: int) -> Any:
+def ranking(count):
     names = [*NAMES, *(f"model {n}" for n in range(count))][:count]
     rows = [
         {"kind": "sts", "task": "Avg.", "model": name, "score": 80 - n / 2, "low": 79 - n / 2, "high": 81 - n / 2}
@@ -80,7 +79,7 @@ def ranking(count: int) -> Any:
     return RankResult(tuple(names), pd.DataFrame(rows), p, True, "dyadic", 0.95, 10)
 
 
-def reproduced(rows: dict[str, float]) -> Any:
+def reproduced(rows):
     cells = tuple(
         ReproducedCell(row, "STS-B", printed, 80.0 + n / 5, 0.1, 70, 90, "seeds", 3)
         for n, (row, printed) in enumerate(rows.items())
@@ -90,7 +89,7 @@ def reproduced(rows: dict[str, float]) -> Any:
     return Reproduction(exhibits()[table], plan_of(table), "laptop", cells, (), cost, Path(), {})
 
 
-def cells(axis: str, values: list[Any], others: tuple[str, ...]) -> Any:
+def cells(axis, values, others):
     rows = [
         {"place": value, "series": method, "filled": True, "value": 70 + n + m / 2}
         | {"low": 69.5 + n + m / 2, "high": 70.5 + n + m / 2}
@@ -100,20 +99,20 @@ def cells(axis: str, values: list[Any], others: tuple[str, ...]) -> Any:
     return axis_figure(pd.DataFrame(rows), axis, "STS-B")
 
 
-def diagnosis() -> Any:
+def diagnosis():
     poolings = ("avg", "cls", "cls_before_pooler", "avg_first_last")
     axes = (POOLING.over(poolings, poolings[0]),)
     values = {"STS16": np.linspace(60, 80, len(poolings))}
     return Diagnosis("toy", Search(Grid(axes, values), read_claim("80.00").about(("STS16",))))
 
 
-def dev_curve() -> Any:
+def dev_curve():
     steps = np.arange(0, 1001, 125)
     log = pd.DataFrame({"step": steps, "loss": np.nan, "dev": 0.6 + 0.2 * (1 - np.exp(-steps / 300))})
     return draw_dev_curve(log, read_recipe("esimcse-bert-base"), 1000)
 
 
-def trainings() -> Any:
+def trainings():
     points = {
         name: pd.DataFrame({"step": np.arange(0, 1000, 50), "value": 60 + n + np.log1p(np.arange(20))})
         for n, name in enumerate(("minilm-seed1", "minilm-seed2", "glove"))
@@ -145,7 +144,7 @@ MADE: dict[str, Callable[[], Any]] = {
 """Results and figures, by what they are."""
 
 
-def drawn(made: Any) -> Any:
+def drawn(made):
     """Return the figure of what was made, which may be one."""
     return made if hasattr(made, "savefig") else made.plot()
 

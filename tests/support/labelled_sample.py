@@ -1,11 +1,9 @@
 """Tables of the sample for the three labelled tasks."""
 
-from pathlib import Path
-
 from stsbench.data.benchmarks import load_labelled, load_sts
 
 
-def write_labelled(folder: Path) -> None:
+def write_labelled(folder):
     """Writes the sample as tables of the three labelled tasks, laid out like the course's files."""
     folder.mkdir(exist_ok=True)
     sentiment = load_labelled("sample-sentiment", text="sample").items

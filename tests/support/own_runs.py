@@ -1,6 +1,5 @@
 """Small runs whose models are files of word vectors and whose tasks are files of pairs."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,7 @@ from stsbench.analysis import analysis
 from stsbench.analysis.base import Analysis
 from stsbench.data.benchmarks import load_sample, sample_sentences
 from stsbench.data.sentences import sentences_in
-from stsbench.data.tables import StsData, load_pairs
+from stsbench.data.tables import load_pairs
 
 VOCABULARY = ("owl", "bus", "kettle", "rain", "a", "the", "sings", "leaves", "naps", "slowly", "tonight", "again")
 
@@ -28,7 +27,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 _OF_FILES = ("compress", "dimensions", "hubness", "length-collapse", "pair-kinds")
 
 
-def write_pairs(path: Path, pairs: int = 90, seed: int = 0, top: float = 1.0) -> StsData:
+def write_pairs(path, pairs=90, seed=0, top=1.0):
     """Write scored pairs of invented sentences, with gold scores from 0 to `top`."""
     path.parent.mkdir(exist_ok=True)
     rng, rows = np.random.default_rng(seed), []
@@ -39,7 +38,7 @@ def write_pairs(path: Path, pairs: int = 90, seed: int = 0, top: float = 1.0) ->
     return load_pairs(path)
 
 
-def write_words(path: Path, seed: int = 0) -> Path:
+def write_words(path, seed=0):
     """Write vectors of the words of the sample and of invented sentences."""
     texts = [*sentences_in(load_sample()), *sample_sentences()]
     words = sorted({word for text in texts for word in text.lower().split()} | set(VOCABULARY))
@@ -49,12 +48,12 @@ def write_words(path: Path, seed: int = 0) -> Path:
     return path
 
 
-def options_of(name: str, folder: Path) -> dict[str, Any]:
+def options_of(name, folder):
     """Return the options of an analysis of runs on files below a folder."""
     return _OPTIONS.get(name, {}) | ({"data": sorted(folder.glob("*/*.tsv"))} if name in _OF_FILES else {})
 
 
-def analyse(name: str, folder: Path, *runs: Any) -> Analysis:
+def analyse(name, folder, *runs):
     """Return an analysis of runs on files below a folder."""
     result: Analysis = analysis(name).verb(list(runs), **options_of(name, folder))
     return result

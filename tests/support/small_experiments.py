@@ -2,8 +2,6 @@
 
 import contextlib
 import json
-from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,20 +16,20 @@ class InThisProcess:
 
     places = 1
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.ran: list[str] = []
 
-    def check(self, folder: Path) -> None:
+    def check(self, folder):
         """Everything is here."""
 
-    def start(self, work: Sequence[Work]) -> list[Running]:
+    def start(self, work):
         """Runs units to their ends."""
         self.ran += [item.unit for item in work]
         codes = list(map(run_here, work))
         return [Running(lambda code=code: code, lambda: None) for code in codes]
 
 
-def run_here(work: Work) -> int:
+def run_here(work):
     """Do a unit in this process; what it prints is its log."""
     import torch
 
@@ -51,7 +49,7 @@ def run_here(work: Work) -> int:
 
 
 @contextlib.contextmanager
-def in_this_process() -> Iterator[list[str]]:
+def in_this_process():
     """Run units in this process; yield the list of those that ran."""
     executor = InThisProcess()
     with pytest.MonkeyPatch.context() as patched:
@@ -64,13 +62,13 @@ def in_this_process() -> Iterator[list[str]]:
 
 
 @pytest.fixture
-def serial() -> Iterator[list[str]]:
+def serial():
     """Run units in this process; return the list of those that ran."""
     with in_this_process() as ran:
         yield ran
 
 
-def contents(folder: Path) -> dict[str, Any]:
+def contents(folder):
     """Return what the jobs of an experiment came to, without times and what depends on them.
 
     The log's lines without `time`; records without when, how long, and how much went through the model, which is a

@@ -1,14 +1,9 @@
 """Small tasks of MTEB on sentences of ours, scored by MTEB itself without a network."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-
-from stsbench.data.tables import StsData
 
 CORPUS = {
     "d1": "The ferry to the island leaves at seven in the morning.",
@@ -62,14 +57,14 @@ PAIRS = [
 ]
 
 
-def by_letters(texts: list[str]) -> Any:
+def by_letters(texts):
     """Return how often each letter stands in a text."""
     return np.array(
         [[text.lower().count(letter) for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts], "f4"
     )
 
 
-def by_words(texts: list[str]) -> Any:
+def by_words(texts):
     """Return which words a text has, each in one of 64 places."""
     vectors = np.zeros((len(texts), 64), "f4")
     for vector, text in zip(vectors, texts, strict=True):
@@ -78,12 +73,12 @@ def by_words(texts: list[str]) -> Any:
     return vectors
 
 
-def by_first_word(texts: list[str]) -> Any:
+def by_first_word(texts):
     """Return what makes many documents alike: whether a text begins with an article."""
     return np.array([[1.0, 0.0] if text.startswith(("The ", "A ")) else [1.0, 1.0] for text in texts], "f4")
 
 
-def model(name: str, encode: Callable[[list[str]], Any]) -> Any:
+def model(name, encode):
     """Return an encoder as mteb asks for one."""
     mteb = pytest.importorskip("mteb", reason="needs mteb: pip install mteb")
     from mteb.models import ModelMeta
@@ -91,19 +86,19 @@ def model(name: str, encode: Callable[[list[str]], Any]) -> Any:
     class Ours:
         mteb_model_meta = ModelMeta.create_empty({"name": f"owner/{name}", "revision": "1"})
 
-        def encode(self, inputs: Any, **_: Any) -> Any:
+        def encode(self, inputs, **_):
             return encode([text for batch in inputs for text in batch["text"]])
 
-        def similarity(self, one: Any, other: Any) -> Any:
+        def similarity(self, one, other):
             return mteb.similarity_functions.cos_sim(one, other)
 
-        def similarity_pairwise(self, one: Any, other: Any) -> Any:
+        def similarity_pairwise(self, one, other):
             return mteb.similarity_functions.pairwise_cos_sim(one, other)
 
     return Ours()
 
 
-def _metadata(name: str, kind: str, main_score: str) -> Any:
+def _metadata(name, kind, main_score):
     from mteb.abstasks.task_metadata import TaskMetadata
 
     return TaskMetadata(
@@ -119,7 +114,7 @@ def _metadata(name: str, kind: str, main_score: str) -> Any:
     )
 
 
-def retrieval(name: str = "IslandRetrieval", main_score: str = "ndcg_at_10", *, drops: bool = False) -> Any:
+def retrieval(name="IslandRetrieval", main_score="ndcg_at_10", *, drops=False):
     """Return a retrieval task; after it ran `.by_query` has trec_eval's numbers of each query, not rounded.
 
     It may drop documents with the id of their query.
@@ -132,7 +127,7 @@ def retrieval(name: str = "IslandRetrieval", main_score: str = "ndcg_at_10", *, 
         metadata = _metadata(name, "Retrieval", main_score)
         by_query: dict[str, dict[str, float]]
 
-        def load_data(self, *_: Any, **__: Any) -> None:
+        def load_data(self, *_, **__):
             self.dataset = {
                 "default": {
                     "test": {
@@ -147,7 +142,7 @@ def retrieval(name: str = "IslandRetrieval", main_score: str = "ndcg_at_10", *, 
             }
             self.data_loaded = True
 
-        def task_specific_scores(self, scores: Any, *_: Any, **__: Any) -> dict[str, float]:
+        def task_specific_scores(self, scores, *_, **__):
             self.by_query = scores
             return {}
 
@@ -156,7 +151,7 @@ def retrieval(name: str = "IslandRetrieval", main_score: str = "ndcg_at_10", *, 
     return task
 
 
-def pair_classification(name: str = "IslandPairs") -> Any:
+def pair_classification(name="IslandPairs"):
     """Return a task of pairs with the labels 1 and 0."""
     pytest.importorskip("mteb", reason="needs mteb: pip install mteb")
     from datasets import Dataset
@@ -165,7 +160,7 @@ def pair_classification(name: str = "IslandPairs") -> Any:
     class Island(AbsTaskPairClassification):
         metadata = _metadata(name, "PairClassification", "max_ap")
 
-        def load_data(self, *_: Any, **__: Any) -> None:
+        def load_data(self, *_, **__):
             first, second, labels = zip(*PAIRS, strict=True)
             columns = {"sentence1": list(first), "sentence2": list(second), "labels": list(labels)}
             self.dataset = {"test": Dataset.from_dict(columns)}
@@ -174,7 +169,7 @@ def pair_classification(name: str = "IslandPairs") -> Any:
     return Island()
 
 
-def evaluated(task: Any, name: str, encode: Callable[[list[str]], Any], folder: Path) -> dict[str, Any]:
+def evaluated(task, name, encode, folder):
     """Return mteb's scores of a task, whose predictions are in a folder then."""
     import mteb
 
@@ -185,7 +180,7 @@ def evaluated(task: Any, name: str, encode: Callable[[list[str]], Any], folder: 
     return dict(scores)
 
 
-def scored_by_mteb(data: StsData, encode: Callable[[list[str]], Any], **options: Any) -> dict[str, Any]:
+def scored_by_mteb(data, encode, **options):
     """Return MTEB's scores of its STS12 with other pairs in it; the test is skipped where mteb is absent.
 
     Args:
@@ -195,31 +190,16 @@ def scored_by_mteb(data: StsData, encode: Callable[[list[str]], Any], **options:
     """
     mteb = pytest.importorskip("mteb", reason="needs mteb, in an environment of its own")
     from datasets import Dataset
-    from mteb.models import ModelMeta
-
-    class Ours:
-        """An encoder as MTEB asks for one."""
-
-        mteb_model_meta = ModelMeta.create_empty({"name": "owner/ours", "revision": "1"})
-
-        def encode(self, inputs: Any, **_: Any) -> Any:
-            return encode([text for batch in inputs for text in batch["text"]])
-
-        def similarity(self, one: Any, other: Any) -> Any:
-            return mteb.similarity_functions.cos_sim(one, other)
-
-        def similarity_pairwise(self, one: Any, other: Any) -> Any:
-            return mteb.similarity_functions.pairwise_cos_sim(one, other)
 
     task = mteb.get_task("STS12")
     columns = {name: data.pairs[name].tolist() for name in ("sentence1", "sentence2")}
     task.dataset = {"test": Dataset.from_dict(columns | {"score": data.pairs["gold"].tolist()})}
     task.data_loaded = True
-    (scores,) = task.evaluate(Ours(), "test", encode_kwargs={}, num_proc=None, **options).values()
+    (scores,) = task.evaluate(model("ours", encode), "test", encode_kwargs={}, num_proc=None, **options).values()
     return dict(scores)
 
 
-def write_predictions(folder: Path, task: str, **splits: Any) -> Path:
+def write_predictions(folder, task, **splits):
     """Write a file of predictions as MTEB does; `splits` has the content of each split."""
     folder.mkdir(exist_ok=True)
     path = folder / f"{task}_predictions.json"

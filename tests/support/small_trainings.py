@@ -1,14 +1,12 @@
 """Tiny networks, the plain computation of a training, and what trainings are compared by."""
 
 import json
-from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 import torch
 
 
-def tiny(kind: str, **sizes: Any) -> Any:
+def tiny(kind, **sizes):
     """Return a Transformer in training, two layers of two heads and 16 wide; `sizes` are its own."""
     import torch
     import transformers
@@ -37,7 +35,7 @@ def tiny(kind: str, **sizes: Any) -> Any:
     return model.train()
 
 
-def plain_vectors(model: Any, head: Callable[[Any], Any], sequences: Iterable[Any]) -> Any:
+def plain_vectors(model, head, sequences):
     """Encode one sentence at a time by its token ids, without padding, chunks or embeddings given from outside."""
     rows = []
     for sequence in sequences:
@@ -46,7 +44,7 @@ def plain_vectors(model: Any, head: Callable[[Any], Any], sequences: Iterable[An
     return torch.stack(rows)
 
 
-def left(folder: Path) -> tuple[dict[str, bytes], list[dict[str, object]]]:
+def left(folder):
     """Return the weights of the published checkpoint and of the last ones, and the log without times."""
     weights = {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*.safetensors"))}
     log = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]

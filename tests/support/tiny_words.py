@@ -3,13 +3,11 @@
 import re
 import string
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
-def word_pieces(pieces: Sequence[str], **options: Any) -> Any:
+def word_pieces(pieces, **options):
     """Return a lower-casing tokenizer of the pieces behind the special tokens, with [CLS] and [SEP] around a text.
 
     Args:
@@ -30,7 +28,7 @@ def word_pieces(pieces: Sequence[str], **options: Any) -> Any:
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **tokens, **options)
 
 
-def sample_word_pieces(size: int) -> Any:
+def sample_word_pieces(size):
     """Return a tokenizer of so many of the sample's commonest words, and of letters for the rest."""
     from stsbench.data.benchmarks import sample_sentences
 

@@ -7,10 +7,8 @@ bundled sample. Everything is in the cache.
 import json
 import re
 import string
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -46,18 +44,18 @@ _ARCHITECTURES = ("roberta", "mpnet", "bert")
 
 
 @contextmanager
-def wiring(*, on_sample: bool = True) -> Iterator[None]:
+def wiring(*, on_sample=True):
     """Adds the scale `wiring` inside a block, on the sample or on the paper's tasks."""
     read, rows = table_plan.read_plan_file, layout._rows
 
-    def with_wiring(path: Path) -> dict[str, Any]:
+    def with_wiring(path):
         written = read(path)
         if path == table_plan.SCALES_FILE:
             of_demo = {key: written["demo"][key] for key in ("tasks", "options")} if on_sample else {}
             written["wiring"] = {**WIRING, **of_demo}
         return written
 
-    def replaced(planned: Any, size: Any, **options: Any) -> dict[str, dict[str, Any]]:
+    def replaced(planned, size, **options):
         made = rows(planned, size, **options)
         return (
             {label: tried(changes) for label, changes in made.items()} if size.about == WIRING["about"] else made
@@ -72,7 +70,7 @@ def wiring(*, on_sample: bool = True) -> Iterator[None]:
     table_plan.scales.cache_clear()
 
 
-def tried(changes: Mapping[str, Any]) -> dict[str, Any]:
+def tried(changes):
     """Returns a row's changes with random encoders, a small corpus, and two training steps."""
     if "checkpoint" in changes:
         name = str(changes["checkpoint"])
@@ -94,7 +92,7 @@ def tried(changes: Mapping[str, Any]) -> dict[str, Any]:
     return {**changed, **replaced}
 
 
-def _with_encoders(value: Any) -> Any:
+def _with_encoders(value):
     """Returns a value of a recipe with random encoders in place of those that views read."""
     if isinstance(value, Mapping):
         return {
@@ -104,7 +102,7 @@ def _with_encoders(value: Any) -> Any:
     return [_with_encoders(part) for part in value] if isinstance(value, list | tuple) else value
 
 
-def encoder_folder(name: str) -> Path:
+def encoder_folder(name):
     """Returns the random encoder for a name; makes it if missing."""
     known = (architecture for architecture in _ARCHITECTURES if architecture in name.casefold())
     architecture = "roberta" if "declutr" in name.casefold() else next(known)
@@ -116,11 +114,11 @@ def encoder_folder(name: str) -> Path:
     return folder
 
 
-def _corpus(columns: int) -> Path:
+def _corpus(columns):
     """Returns a corpus of the sample's sentences, cut to many lengths and numbered; makes it if missing."""
     path, sentences = cache_dir() / "stand-ins" / f"corpus-{columns}.tsv", sample_sentences()
 
-    def sentence(place: int) -> str:
+    def sentence(place):
         words = sentences[place % len(sentences)].split()
         return f"{' '.join(words[: _SHORTEST + place % _LENGTHS])} {place}"
 
@@ -132,7 +130,7 @@ def _corpus(columns: int) -> Path:
     return path
 
 
-def _make_encoder(name: str, folder: Path) -> None:
+def _make_encoder(name, folder):
     """Writes an encoder with random weights, a head for masked language modelling, a pooler and a tokenizer."""
     import torch
     from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
@@ -164,7 +162,7 @@ def _make_encoder(name: str, folder: Path) -> None:
     tokenizer.save_pretrained(folder)
 
 
-def _tokenizer(architecture: str) -> Any:
+def _tokenizer(architecture):
     """Returns a tokenizer of letters: word pieces, or bytes for RoBERTa."""
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast

@@ -9,9 +9,7 @@ command loaded, a later one may.
 import io
 import json
 import sys
-from collections.abc import Iterator
 from importlib.machinery import PathFinder
-from importlib.metadata import Distribution
 from typing import Any
 
 from stsbench.base.errors import PACKAGES
@@ -24,24 +22,24 @@ class _Base(PathFinder):
     """Finds what Python's own finder does, but for what the extras bring."""
 
     @classmethod
-    def find_spec(cls, fullname: str, path: Any = None, target: Any = None) -> Any:
+    def find_spec(cls, fullname, path=None, target=None):
         return None if fullname.partition(".")[0] in MODULES else PathFinder.find_spec(fullname, path, target)
 
     @classmethod
-    def find_distributions(cls, *arguments: Any, **options: Any) -> Iterator[Distribution]:
+    def find_distributions(cls, *arguments, **options):
         for found in PathFinder.find_distributions(*arguments, **options):
             if str(found.metadata["Name"]).lower().replace("_", "-") not in NAMES:
                 yield found
 
 
-def hide_extras() -> None:
+def hide_extras():
     """Leave this process with the base package; nothing of an extra may be loaded yet."""
     loaded = sorted(MODULES & sys.modules.keys())
     assert not loaded, f"{loaded} are loaded already"
     sys.meta_path = [_Base if finder is PathFinder else finder for finder in sys.meta_path]
 
 
-def ended(arguments: list[str]) -> dict[str, Any]:
+def ended(arguments):
     """Run a command; return its exit code and what it printed."""
     from stsbench.cli.app import main
 

@@ -30,6 +30,7 @@ from stsbench.base.files import atomic_path
 from stsbench.statistics import Dependence
 from stsbench.statistics.correlations import CORRELATIONS, Aggregation, Metric, average_ranks, correlate_task
 from stsbench.statistics.dependence import Sharing, variance
+from stsbench.statistics.estimate import williams
 from stsbench.statistics.influence import TERMS, mean_terms, task_terms
 from stsbench.statistics.intervals import (
     correlation_interval,
@@ -40,7 +41,6 @@ from stsbench.statistics.intervals import (
     upper_bound,
 )
 from stsbench.statistics.seeds import generator
-from stsbench.statistics.significance import williams
 
 Floats = NDArray[np.float64]
 

@@ -33,8 +33,7 @@ import stsbench as sb
 from stsbench.records.store import load_run
 from stsbench.render.figures import colours, new_figure, save_figure, style
 from stsbench.render.formats import to_markdown
-from stsbench.statistics.estimate import compare_means
-from stsbench.statistics.significance import holm
+from stsbench.statistics.estimate import compare_means, holm
 
 VARIANTS = {
     "SimCSE": ("minilm-simcse",),

@@ -36,9 +36,9 @@ from stsbench.published.catalogue import rows_of, systems
 from stsbench.published.catalogue import table as published_table
 from stsbench.records.kinds import ALL_TASKS, AVERAGE
 from stsbench.records.record import RunRecord
-from stsbench.render.cells import labels_beside
 from stsbench.render.charts import draw_by_model
 from stsbench.render.figures import colours, legend_above, new_figure, style, svg_of
+from stsbench.render.formats import labels_beside
 from stsbench.render.page import ReportFigure, Section
 from stsbench.render.table import Result, interval
 from stsbench.scoring.settings import Intervals

@@ -20,7 +20,6 @@ from stsbench.analysis import ANALYSES
 from stsbench.base.errors import InterruptError, by_interrupt
 from stsbench.base.machine import source_date
 from stsbench.base.words import closest
-from stsbench.cli.mistakes import sentences_of
 from stsbench.cli.output import (
     ReaderLeftError,
     drop_output,
@@ -28,6 +27,7 @@ from stsbench.cli.output import (
     print_errors,
     print_lines,
     print_notes,
+    sentences_of,
 )
 
 COMMANDS = {

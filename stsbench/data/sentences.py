@@ -27,7 +27,7 @@ from stsbench.data.catalogue import (
 from stsbench.data.corpus import SAMPLE, is_header, load_corpus, require_room_for
 from stsbench.data.rows import TABLES, number, open_rows
 from stsbench.data.tables import IDS, LETTERS, RELEASED, LabelledData, StsData, unordered_pairs
-from stsbench.render.cells import unique_labels
+from stsbench.render.formats import unique_labels
 from stsbench.render.table import Result, Table, Tables
 
 _KINDS = {"sts": ("sts",), "transfer": ("labelled",), "all": ("sts", "labelled")}

@@ -15,8 +15,7 @@ from stsbench.render.charts import forest
 from stsbench.render.figures import shortened, svg_of
 from stsbench.render.page import ReportFigure, Section
 from stsbench.render.table import Table, Tables
-from stsbench.statistics.estimate import verdict_of_p
-from stsbench.statistics.significance import holm
+from stsbench.statistics.estimate import holm, verdict_of_p
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

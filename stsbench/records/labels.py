@@ -11,7 +11,7 @@ from stsbench.encoders.poolers import AUTO
 from stsbench.encoders.use import names, shown
 from stsbench.records.kinds import ALL_TASKS, AVERAGES, BESIDE_TASKS
 from stsbench.records.parts import ModelPart, NoInterval, ProtocolPart, Score, redact
-from stsbench.render.cells import unique_labels
+from stsbench.render.formats import unique_labels
 from stsbench.statistics import Dependence
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from stsbench.records.kinds import KINDS
 from stsbench.records.labels import interval_remarks, labels, task_labels
 from stsbench.records.parts import Number
 from stsbench.records.signature import Signature, in_one_line, require_same_protocol
-from stsbench.render.cells import labels_beside
+from stsbench.render.formats import labels_beside
 from stsbench.render.table import Result, Style, Table, Tables
 
 if TYPE_CHECKING:

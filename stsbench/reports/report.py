@@ -22,9 +22,8 @@ from stsbench.records.labels import labels
 from stsbench.records.record import RunRecord
 from stsbench.render.figures import keep_colours, look
 from stsbench.render.page import Filled, Pointer, Report, Section
-from stsbench.reports.papers import filled_papers, paper_named, whole_paper
+from stsbench.reports.papers import filled_papers, paper_named, standing, whole_paper
 from stsbench.reports.scores import Runs, intervals, people, reproducibility, scores, subsets
-from stsbench.reports.standing import standing
 from stsbench.reports.summary import SUMMARY, findings, summary
 from stsbench.reports.training import seed_distributions, training
 from stsbench.reports.write import require_replaceable, write_report

@@ -14,7 +14,7 @@ from stsbench.records.parts import ModelPart, Score, redact
 from stsbench.records.record import RunRecord
 from stsbench.records.scores import Row, across_models, column_of, headline_rows, rows_of_kind, score_rows
 from stsbench.records.signature import Signature
-from stsbench.render.cells import unique_labels
+from stsbench.render.formats import unique_labels
 from stsbench.render.page import Section
 from stsbench.render.table import Table
 from stsbench.statistics.dependence import Variance

@@ -17,12 +17,12 @@ from stsbench.render.charts import forest
 from stsbench.render.figures import add_tooltips, look, style, svg_of
 from stsbench.render.page import Pointer, ReportFigure, Section
 from stsbench.render.table import Table, interval
+from stsbench.reports.papers import Standing
 from stsbench.reports.scores import Runs
-from stsbench.reports.standing import Standing
 from stsbench.statistics import LEVEL
 from stsbench.statistics.dependence import Variance
+from stsbench.statistics.estimate import holm
 from stsbench.statistics.intervals import Limits, plain_interval, two_sided_p
-from stsbench.statistics.significance import holm
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

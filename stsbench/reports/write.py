@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_folder
-from stsbench.render.cells import MISSING, columns_of, is_missing
 from stsbench.render.figures import inline
-from stsbench.render.formats import fenced, to_csv, to_latex, to_markdown
+from stsbench.render.formats import MISSING, columns_of, fenced, is_missing, to_csv, to_latex, to_markdown
 from stsbench.render.page import Report, ReportFigure, render_page
 from stsbench.render.table import Table
 from stsbench.render.text import one_line

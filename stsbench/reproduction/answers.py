@@ -17,7 +17,7 @@ import pandas as pd
 from stsbench.reproduction.differences import ClaimedDifference, Comparer, Numbers
 from stsbench.reproduction.table_plan import Names, TableClaim
 from stsbench.statistics import LEVEL
-from stsbench.statistics.significance import holm
+from stsbench.statistics.estimate import holm
 
 Verdict = Literal["supported", "contradicted", "undecided", "not answered"]
 

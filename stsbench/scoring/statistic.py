@@ -28,9 +28,9 @@ from stsbench.statistics.correlations import (
     correlate_task,
 )
 from stsbench.statistics.dependence import Sharing, Variance, variance
+from stsbench.statistics.estimate import mcnemar, steiger, williams
 from stsbench.statistics.influence import mean_terms, ratio_terms, task_terms
 from stsbench.statistics.intervals import Limits, correlation_interval, plain_interval, share_interval
-from stsbench.statistics.significance import mcnemar, steiger, williams
 
 Floats = NDArray[np.float64]
 

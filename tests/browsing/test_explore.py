@@ -13,7 +13,7 @@ from changed_records import scored_again, with_columns
 from scipy.stats import rankdata, spearmanr
 
 import stsbench as sb
-from stsbench.browsing.items import overlap_of, percentiles
+from stsbench.browsing.explore import overlap_of, percentiles
 
 HOSTILE = '</script><img src=x onerror="alert(1)"> {{ 7 * 7 }} \u2028'
 

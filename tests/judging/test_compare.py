@@ -21,9 +21,9 @@ from stsbench.judging.verdicts import records as as_tuples
 from stsbench.scoring.statistic import Accuracy
 from stsbench.statistics.correlations import spearman
 from stsbench.statistics.dependence import Sharing, variance
+from stsbench.statistics.estimate import mcnemar, williams
 from stsbench.statistics.influence import task_terms
 from stsbench.statistics.intervals import plain_interval, two_sided_p
-from stsbench.statistics.significance import mcnemar, williams
 
 Measure = Callable[..., sb.RunRecord]
 Data = Callable[..., StsData]

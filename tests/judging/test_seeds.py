@@ -17,9 +17,9 @@ from stsbench.data.tables import StsData
 from stsbench.judging.seeds import SeedsComparison, compare_seeds
 from stsbench.judging.verdicts import records
 from stsbench.published.catalogue import seeds
+from stsbench.statistics.estimate import holm
 from stsbench.statistics.intervals import detectable
 from stsbench.statistics.seeds import expected_best
-from stsbench.statistics.significance import holm
 
 Measure = Callable[..., sb.RunRecord]
 Data = Callable[..., StsData]

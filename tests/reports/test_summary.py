@@ -16,8 +16,8 @@ import stsbench as sb
 from stsbench.analysis.pair_kinds import COST, SHIFT, PairKinds
 from stsbench.published import catalogue
 from stsbench.records.parts import RaterPart
+from stsbench.reports.papers import Standing, answer, standing
 from stsbench.reports.scores import people
-from stsbench.reports.standing import Standing, answer, standing
 from stsbench.reports.summary import NEAREST, findings, residuals, strip, summary
 from stsbench.scoring.tasks import STS_TASKS
 

@@ -16,7 +16,6 @@ from stsbench.statistics import (
     neighbours,
     ranks,
     seeds,
-    significance,
 )
 
 ROWS, VARIANCE = np.ones((4, 3)), dependence.Variance(0.01, 0.01, 10.0)
@@ -36,7 +35,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "bound, level": (lambda: intervals.lower_bound(0.5, VARIANCE, 95), "level"),
     "ranks, one score": (lambda: ranks.rank_scores([1.0], *[np.eye(1)] * 3), "m >= 2"),
     "ranks, level": (lambda: ranks.rank_scores([1.0, 2.0], *[np.eye(2)] * 3, level=1.0), "level"),
-    "mcnemar, lengths": (lambda: significance.mcnemar([True, False], [True]), "one length"),
+    "mcnemar, lengths": (lambda: estimate.mcnemar([True, False], [True]), "one length"),
     "means, one value": (lambda: estimate.compare_means([1.0], [1.0, 2.0]), "at least two"),
     "seeds, one run": (lambda: seeds.mean_variance([seeds.Runs(np.ones(1), 0.0)], VARIANCE), "at least two"),
     "ties, lengths": (lambda: ranks.ties_of([1, 2, 3], [1, 2]), "similarities of 3 pairs"),

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stsbench.statistics.correlations import pearson, spearman
-from stsbench.statistics.estimate import compare_means
-from stsbench.statistics.significance import holm, mcnemar, steiger, williams
+from stsbench.statistics.estimate import compare_means, holm, mcnemar, steiger, williams
 
 correlations = st.floats(-0.95, 0.95)
 

@@ -146,6 +146,8 @@ def test_gains_add_up_to_the_difference(make: Make) -> None:
     a, b = make(), make(0.5)
     explored = sb.explore([a, b], without_text=True)
     gains = explored.frame.groupby("task")["gain"].sum()
+    even = explored.frame["gain"] - (explored.frame["influence_b"] - explored.frame["influence_a"])
+    assert even.groupby(explored.frame["task"]).std().max() < 1e-9
     for score_a, score_b in zip(a.scores, b.scores, strict=True):
         assert gains[score_a.task] == pytest.approx(100 * (score_b.value - score_a.value))
     (average,) = explored.averages

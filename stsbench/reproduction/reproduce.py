@@ -1,7 +1,7 @@
 """`reproduce`: reproduces a published table and answers its claims; `reproductions` lists the tables."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from stsbench.base.errors import UserError
+from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
 from stsbench.data.catalogue import source
 from stsbench.data.reading import places
@@ -51,7 +52,13 @@ def reproduce(
     settings: Mapping[str, Any] | None = None,
     threads: int = 1,
     status: bool = False,
-    **options: Any,
+    on: str = "local",
+    workers: int | None = None,
+    device: str = "auto",
+    data_dirs: Sequence[str | Path] = (),
+    retry: bool = False,
+    progress: Progress = silent,
+    notice: Callable[[str], None] = lambda _: None,
 ) -> Reproduction | Sweep:
     """Reproduces a published table or figure: trains and measures as its plan says, and answers its claims.
 
@@ -67,7 +74,13 @@ def reproduce(
         settings: changes to every recipe, over the plan's: `{"optimiser.batch": 32}`.
         threads: per job.
         status: returns the jobs and their states; runs none.
-        options: `on`, `workers`, `device`, `data_dirs`, `retry`, `progress` and `notice`, as in `sweep`.
+        on: see `sweep`, also for the parameters below.
+        workers: jobs that run at once.
+        device: of local jobs.
+        data_dirs: folders to look for data in.
+        retry: runs failed jobs again.
+        progress: called with the progress.
+        notice: called with messages for the user.
 
     Returns:
         The paper's table with ours, `.answers` to each claim, and a `.section()` for a report; with `status` the
@@ -95,7 +108,18 @@ def reproduce(
         threads=threads,
         settings=settings,
     )
-    result = sweep(experiment, place, status=status, **options)
+    result = sweep(
+        experiment,
+        place,
+        on=on,
+        workers=workers,
+        device=device,
+        data_dirs=data_dirs,
+        retry=retry,
+        status=status,
+        progress=progress,
+        notice=notice,
+    )
     return result if status else read_reproduction(plan, name, size, result)
 
 

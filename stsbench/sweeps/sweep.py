@@ -301,13 +301,13 @@ def sweep(
     if status and not isinstance(experiment, Experiment) and Path(experiment).expanduser().is_dir():
         return read_sweep(experiment)
     asked, folder = _experiment_and_folder(experiment, out)
-    executor = executor_of(on, asked, workers=workers, device=device)
     if status:
         planned = folder.planned() if folder.experiment() else ()
         return Sweep(asked, folder.path, job_states(folder, jobs_of(asked, planned)))
+    require(MODELS, "to train and measure checkpoints")
+    executor = executor_of(on, asked, workers=workers, device=device)
     with chdir(asked.relative_to or "."):
         jobs = jobs_of(asked)
-    require(MODELS, "to train and measure checkpoints")
     folders = tuple(Path(path).expanduser().absolute() for path in data_dirs)
     with folder.alone():
         folder.claim(asked, jobs)

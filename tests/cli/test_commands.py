@@ -61,7 +61,7 @@ VERBS: dict[str, tuple[list[Any], set[str], set[str]]] = {
     "board": ([sb.board], set(), set()),
     "train": ([sb.train], {"shared"}, {"list_", "print_"}),
     "sweep": ([sb.sweep], set(), set()),
-    "reproduce": ([sb.reproduce, sb.sweep], {"settings", "options", "experiment"}, {"set_", "list_"}),
+    "reproduce": ([sb.reproduce], {"settings"}, {"set_", "list_"}),
     "fit": ([sb.fit], set(), set()),
     "embed": ([sb.embed_file], set(), set()),
     "diagnose": ([sb.diagnose], {"encoder"}, {"run", "model", "vectors", "sentences", "out"}),

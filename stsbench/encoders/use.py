@@ -1,7 +1,8 @@
 """How a model is used: one value, described once.
 
 The parameters of `load`, command-line options, cache key, signature, run name, labels, sweeps and `diagnose`
-iterate over the fields of `Use`. A new option is a field here and the code that obeys it.
+iterate over the fields of `Use`. A new option is a field here and the code that obeys it; what cannot obey it says
+so in `not_obeyed` (encoders of sentence-transformers) and `_REMEMBERED` (fitted encoders).
 """
 
 import re
@@ -48,7 +49,8 @@ class About:
         type: of the value on the command line.
         changes: `encoding`: the encoder's vectors, and so the cache key; `place`: where they are computed, which
             moves their last bits; `afterwards`: the processing of cached vectors; `nothing`: no vector.
-        sign: what precedes the value in a signature; "": the value always appears, alone; None: it never appears.
+        sign: the text before the value in a signature, absent at the default; a flag is the text alone; "": the
+            value without text, always; None: never in a signature.
         named: whether a run's name contains it.
         least: the smallest valid number.
         tried: returns the values that `diagnose` tries; None if it tries none.
@@ -344,7 +346,7 @@ def read_use(text: str) -> Use:
         written, kind = part.removeprefix(str(ABOUT[name].sign)), ABOUT[name].type
         if kind == int | None:
             values[name] = int(written)
-        elif kind == bool | None:
+        elif kind in {bool, bool | None}:
             values[name] = True
         elif name == "prompts":
             values[name] = tuple(map(unquote, written.split(",")))

@@ -50,8 +50,8 @@ class Kind:
         lowest: the least possible headline; the greatest is 1.
         rounded: whether papers round its scores to two decimals of a percent before they average them.
         columns: the columns of the items table that only some kinds have, with their types.
-        by_similarity: whether gold scores are compared with a similarity, which the signature names.
-        has_text: whether its items are sentences.
+        by_similarity: whether items have gold scores and a column of the similarity that the signature names.
+        has_text: whether pages look up the sentences of its items in the data.
         on_the_hub: the Hub's name for this type of task.
     """
 

@@ -135,7 +135,7 @@ class Task(Protocol):
 
     @property
     def sides(self) -> int:
-        """The number of sentences per item: 2 for pairs, else 1."""
+        """The number of sides that can have prompts of their own: 2 for pairs, else 1."""
 
     @property
     def pairs(self) -> StsData | None:
@@ -179,7 +179,8 @@ def item_columns(
         split: the split of all rows, or (n,) splits.
         subset: (n,) subsets; empty strings if there are none.
         item_id: (n,) ids of the items in the data.
-        sides: (n,) first and (n,) second sentences; None for a missing second sentence.
+        sides: (n,) first and (n,) second sentences; None for a missing second sentence. Only these two decide
+            which items are dependent.
     """
     size = len(item_id)
     return {

@@ -1,6 +1,8 @@
 """The kinds of tasks, a file each: what is compared, classified or regressed, and the numbers that result.
 
-A new kind is a file here and an entry in `stsbench.records.kinds`, which names its class.
+A kind that is measured from Python is a file here, an entry in `stsbench.records.kinds`, which names its class,
+and an example in `tests/scoring/test_kinds.py`. To name it in `--tasks`, add a reader in
+`stsbench.data.benchmarks` and a branch in `stsbench.scoring.tasks`.
 """
 
 from collections.abc import Iterable, Mapping

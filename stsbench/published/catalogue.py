@@ -137,11 +137,6 @@ def rows() -> Mapping[str, PublishedRow]:
     return MappingProxyType({row.name: row for table in tables().values() for row in rows_of(table)})
 
 
-def row_names() -> list[str]:
-    """Returns the names that `row` accepts."""
-    return [*(name for name, entry in systems().items() if entry.row), *rows()]
-
-
 def rows_of(table: PublishedTable) -> Iterator[PublishedRow]:
     """Yields the rows of a table with their cells."""
     paper = papers()[table.paper]

@@ -300,24 +300,27 @@ def _scores(
     ends = list(accumulate([len(task.pairs) for task in model.tasks]))[:-1]
     places = list(pairwise([0, *accumulate(map(len, choices.values()))]))
     ranges, (left, right) = ranges_of(model.calibration), model.rows
+    subsets = [pd.factorize(task.pairs["subset"])[0] for task in model.tasks]
 
     def in_format(numbers: Numbers) -> dict[Cell, Scores]:
         codes = stored(model.vectors, numbers, ranges)
         values = similarities_by_choice(codes, left, right, masks, kind_of(numbers))
         by_task = np.split(values, ends, axis=1)
         return {
-            Cell(size, kept, numbers): _scored(model.tasks, [of_task[start:end] for of_task in by_task])
+            Cell(size, kept, numbers): _scored(model.tasks, subsets, [of_task[start:end] for of_task in by_task])
             for (size, kept), (start, end) in zip(choices, places, strict=True)
         }
 
     return {cell: scores for part in in_threads(in_format, tuple(BITS)) for cell, scores in part.items()}
 
 
-def _scored(tasks: Sequence[ScoredTask], similarities: Sequence[Floats]) -> Scores:
-    """Returns the scores of k draws, given (k, n) similarities by task."""
+def _scored(
+    tasks: Sequence[ScoredTask], subsets: Sequence[NDArray[np.int64]], similarities: Sequence[Floats]
+) -> Scores:
+    """Returns the scores of k draws, given (n,) codes of subsets and (k, n) similarities by task."""
     values, terms, ties = [], [], []
-    for task, draws in zip(tasks, similarities, strict=True):
-        codes, gold = pd.factorize(task.pairs["subset"])[0], task.pairs["gold"].to_numpy()
+    for task, codes, draws in zip(tasks, subsets, similarities, strict=True):
+        gold = task.pairs["gold"].to_numpy()
         metric, aggregation = task.statistic.metric, task.statistic.aggregation
         of_draws = [ties_of(gold, draw, codes, aggregation) for draw in draws]
         if metric == "spearman":

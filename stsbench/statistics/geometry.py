@@ -355,6 +355,9 @@ def similarities_by_choice(
     # Compute each pair once: the rounding of a matrix product may depend on the position of a row.
     pairs, places = np.unique(first * np.int64(len(codes)) + second, return_inverse=True)
     first, second = np.divmod(pairs, len(codes))
+    if codes.dtype == np.float16:
+        # Lossless; reading float16 row by row is slow.
+        codes = codes.astype(np.float32)
     kept = choices.astype(np.float64).T
     products = _products(codes, first, second, kept)
     if kind == "hamming":

@@ -305,10 +305,13 @@ def _recipe(experiment: Experiment, cell: _Cell) -> Recipe:
         )
     shortcuts = {"corpus": experiment.corpus, "base": experiment.base}
     changes = {key: value for key, value in shortcuts.items() if value} | experiment.set | cell.changes
-    given = {"corpus.path" if key == "corpus" else key: value for key, value in changes.items()}
+    # In the order of the experiment: `negatives.queue` would overwrite an earlier `negatives.queue.size`.
+    given = {
+        "corpus.path" if key == "corpus" else key: value
+        for key, value in changes.items()
+        if key not in {"recipe", "postprocessing"}
+    }
     try:
-        return read_recipe(
-            str(name), changes={key: given[key] for key in given.keys() - {"recipe", "postprocessing"}}
-        )
+        return read_recipe(str(name), changes=given)
     except UserError as error:
         raise UserError(str(error).removeprefix("--set ")) from error

@@ -126,6 +126,15 @@ def test_what_changes_a_result_changes_the_job(change: dict[str, object]) -> Non
     assert made(**change)[0].id != made()[0].id
 
 
+def test_changes_apply_in_the_order_of_the_experiment() -> None:
+    whole, part = {"negatives.queue": None}, {"negatives.queue.size": 256}
+    for first, last, size in ((whole, part, 256), (part, whole, None)):
+        (job,) = made(recipe="minilm-esimcse", axes={"row": {"a": first | last}})
+        assert job.recipe is not None
+        queue = job.recipe["negatives"]["queue"]
+        assert (queue and queue["size"]) == size
+
+
 def test_names_and_when_to_save_change_no_job(tmp_path: Path) -> None:
     plain = made()[0]
     assert made(name="b", about="other words", keep="checkpoint", set={"saving.every": 7})[0].id == plain.id

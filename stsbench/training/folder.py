@@ -186,9 +186,9 @@ class CheckpointWriter:
                 (building / NOTES).write_text(json.dumps({"notes": notes}, indent=2) + "\n", encoding="utf-8")
             layers: list[tuple[str, str, Dense | None]] = []
             scored = dense_layers(self.model.head) if self.recipe.head.evaluate else {}
-            for layer, about in scored.items():
+            for layer, activation in scored.items():
                 tensors = _named(weights, f"head.{layer}".rstrip(".") + ".")
-                layers.append((f"{len(layers) + 2}_Dense", "Dense", Dense(tensors, about["activation_function"])))
+                layers.append((f"{len(layers) + 2}_Dense", "Dense", Dense(tensors, activation)))
             if self.base.normalizes:
                 layers.append((f"{len(layers) + 2}_Normalize", "Normalize", None))
             use = replace(settings.use, pooling=self.recipe.pooling, prompt="")

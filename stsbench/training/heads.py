@@ -7,7 +7,7 @@ only (MoCoSE, figure 1). To add a kind, write its class here and name it in `Hea
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, SerializeAsAny, WrapValidator
 
@@ -124,8 +124,8 @@ class Layers(RecipePart):
         return nn.Sequential(*modules)
 
 
-def dense_layers(head: "nn.Module") -> dict[str, dict[str, Any]]:
-    """Return the dense layers of a scored head by module name, as the configurations in a checkpoint.
+def dense_layers(head: "nn.Module") -> dict[str, str]:
+    """Return the activation behind each dense layer of a scored head, as a checkpoint names it, by module name.
 
     Raises:
         UserError: if it has other modules than dense layers, each with an activation of `ACTIVATIONS`, and
@@ -134,20 +134,15 @@ def dense_layers(head: "nn.Module") -> dict[str, dict[str, Any]]:
     from torch import nn
 
     paths = {path.rpartition(".")[2]: path for path in ACTIVATIONS}
-    layers: dict[str, dict[str, Any]] = {}
-    last: dict[str, Any] | None = None  # the layer that an activation may follow
+    layers: dict[str, str] = {}
+    last: str | None = None  # the layer that an activation may follow
     for name, module in head.named_modules():
         kind = type(module).__name__
         is_plain = type(module) is getattr(nn, kind, None)
         if is_plain and isinstance(module, nn.Linear):
-            last = layers[name] = {
-                "in_features": module.in_features,
-                "out_features": module.out_features,
-                "bias": module.bias is not None,
-                "activation_function": paths["Identity"],
-            }
+            layers[name], last = paths["Identity"], name
         elif is_plain and last is not None and kind in paths and repr(module) == repr(type(module)()):
-            last["activation_function"], last = paths[kind], None
+            layers[last], last = paths[kind], None
         elif not (is_plain and isinstance(module, nn.Sequential | nn.Dropout | nn.Identity)):
             raise UserError(
                 f"evaluate: a checkpoint cannot hold a head with {kind}, only dense layers, each followed by one "

@@ -21,11 +21,13 @@ import yaml
 from stsbench.base.errors import UserError, by_interrupt
 from stsbench.base.files import atomic_folder, atomic_path, cache_at
 from stsbench.base.machine import is_of_memory
+from stsbench.encoders.load import load_with
 from stsbench.records.record import RECORD
 from stsbench.records.store import load_run, save_run
 from stsbench.sweeps.folder import LAST_FOLDER, ExperimentFolder, of_analysis, write_finished
 from stsbench.sweeps.jobs import Job, read_inputs
 from stsbench.training.folder import RunFolder
+from stsbench.training.log import read_log
 
 PARENT = "STSBENCH_PARENT"
 """Set in the environment of a process that ends when its standard input closes, as its parent holds that open."""
@@ -150,8 +152,6 @@ def measure_job(folder: ExperimentFolder, job: Job, checkpoint: Path | None, *, 
 
 
 def _load(job: Job, checkpoint: Path | None, **processing: Any) -> Any:
-    from stsbench.encoders.load import load_with
-
     return load_with(checkpoint or (job.checkpoint or {})["name"], replace(job.use, **processing))
 
 
@@ -200,8 +200,6 @@ def _analyse(job: Job, checkpoint: Path | None, out: Path) -> dict[str, float | 
 
 def _copy_training(checkpoint: Path, out: Path) -> float:
     """Copies the recipe and log of a training; returns its seconds."""
-    from stsbench.training.log import read_log
-
     run = RunFolder(checkpoint)
     for path in (run.recipe, run.log):
         shutil.copyfile(path, out / path.name)

@@ -17,7 +17,7 @@ from stsbench.records.parts import environment, threads
 from stsbench.scoring.settings import Protocol
 from stsbench.scoring.tasks import read_data
 from stsbench.training.batches import TokenStore, make_schedule, open_store, tokens_dir
-from stsbench.training.folder import RunFolder, Start, write_start
+from stsbench.training.folder import CheckpointWriter, Keeper, RunFolder, Start, write_start
 from stsbench.training.labelled import LabelledTask, corpus_sentence, read_tasks, table_file
 from stsbench.training.log import Listener, LiveEncoder, Log, Selector
 from stsbench.training.recipe import Recipe, remarks_on_tests, traceable_sentence
@@ -78,7 +78,6 @@ class Job:
             return self._run(listeners)
 
     def _run(self, listeners: Sequence[Listener]) -> int:
-        from stsbench.training.folder import CheckpointWriter, Keeper
         from stsbench.training.trainer import Loop, Trainer
 
         recipe, around = self.recipe, self.around

@@ -34,7 +34,7 @@ from stsbench.scoring.kinds.sts import StsPairs
 from stsbench.scoring.measure import measure_encoder
 from stsbench.scoring.run import RUNS
 from stsbench.scoring.settings import Settings, Stages
-from stsbench.training.folder import RunFolder, read_start, started_recipe, write_start
+from stsbench.training.folder import RunFolder, copy_checkpoint, read_start, started_recipe, write_start
 from stsbench.training.job import Job, Surroundings, prepare
 from stsbench.training.log import Best, Listener, best_of, log_frame, percent, read_log
 from stsbench.training.recipe import Recipe, as_yaml, read_recipe
@@ -269,8 +269,6 @@ def _refuse_with_resume(**given: Any) -> None:
 
 def _publish(job: Job, steps: int) -> None:
     """Publish the best checkpoint with its record on the dev set; if it is killed, resuming does it again."""
-    from stsbench.training.folder import copy_checkpoint
-
     folder, log = job.folder, read_log(job.folder.log)
     best = best_of(log)
     copy_checkpoint(folder.checkpoint(best.step), folder.path)

@@ -257,6 +257,7 @@ def test_results_are_printed_and_stored_as_a_dictionary():
     assert (list(fresh().values()), len(fresh()), fresh().pop("mse")) == ([0.25, 0.5, 2.0], 3, 2.0)
     assert fresh() != dict.fromkeys(whole)
     assert not fresh() != fresh()  # noqa: SIM202
+    assert (fresh().setdefault("mse", 1.0), fresh().popitem()) == (2.0, ("dev", 0.25))
     changed = fresh()
     changed["mse"] = 3.0
     changed.update(test=5.0)

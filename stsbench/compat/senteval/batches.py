@@ -284,6 +284,7 @@ class Results(dict[str, Any]):
 
     # A dictionary's own methods would read and change values without computing them.
     get, pop, update = MutableMapping.get, MutableMapping.pop, MutableMapping.update  # type: ignore[assignment]
+    setdefault, popitem = MutableMapping.setdefault, MutableMapping.popitem
     items, values = MutableMapping.items, MutableMapping.values  # type: ignore[assignment]
 
     def copy(self) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Figures in the house style: two widths, colour-blind safe, one colour per model.
 
 A block `with look(size)` sets the width of all figures made inside it, and `keep_colours` the models that share
-colours. Charts that several rooms use are in `stsbench.render.charts`.
+colours. `svg_of` and `inline` write figures without style sheets, which the content security policy of our pages
+forbids. Charts that several rooms use are in `stsbench.render.charts`.
 """
 
 import re
@@ -275,8 +276,6 @@ def svg_of(figure: "Figure") -> str:
     """
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
-    from stsbench.render.figures import finished
-
     text, dpi = StringIO(), figure.dpi
     with style():
         FigureCanvasSVG(figure).print_svg(text, metadata={"Date": None})
@@ -325,7 +324,7 @@ def inline(svg: str, name: str) -> str:
     """Returns the SVG of a figure for inclusion in a page: without a header, with unique ids.
 
     Args:
-        svg: as returned by `stsbench.render.figures.svg_of`.
+        svg: as returned by `svg_of`.
         name: the name of the figure, unique in the page.
     """
     root = ElementTree.fromstring(svg)

@@ -3,8 +3,8 @@
 `StsEvaluator` is for sentence-transformers (`SentenceTransformerTrainer` and `model.fit`), `StsCallback` for
 Transformers' `Trainer`, and `StopWithoutRise` stops the training of either.
 
-`evaluator` and `callback` adapt to each library, `dev_scores` measures and compares evaluations, `live` reads the
-current weights.
+`evaluator` and `callback` adapt to each library, `dev_scores` measures the current weights and compares
+evaluations.
 """
 
 TYPE_CHECKING = False

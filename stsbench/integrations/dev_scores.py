@@ -41,8 +41,6 @@ from stsbench.statistics.estimate import verdict
 if TYPE_CHECKING:
     from torch import nn
 
-    from stsbench.encoders.simple import EncodeFunction
-
 DEV_TASK = "STS-B:dev"
 """The default, as in the papers."""
 
@@ -205,13 +203,13 @@ class DevScores:
         self.history.clear()
         self._reference, self._model, self._step, self._without_rise = None, None, -1, 0
 
-    def measure(self, model: "nn.Module", encode: "EncodeFunction", step: int = -1) -> DevScore:
+    def measure(self, model: "nn.Module", encode: EncodeFunction, step: int = -1) -> DevScore:
         """Measures a model with its current weights, without changing the training in any bit.
 
         Args:
             model: the model in training, whose modes are restored.
             encode: a function of that model, from a list of sentences to an array of shape (sentences,
-            dimensions).
+                dimensions).
             step: the step of the training; -1 outside of one, where no rise is judged. A second evaluation of a
                 step does not count. An earlier step or another model begins a new training.
 

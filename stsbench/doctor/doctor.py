@@ -150,8 +150,9 @@ def _data() -> list[Finding]:
         detail = f"{count} of {files['task'].nunique()} tasks"
         # Files that cannot be downloaded are for special uses, and reading records needs no data.
         status = "note" if origin.kind == "by-hand" or missing(MODELS) else "problem"
-        for first in wrong.head(1).to_dict("records"):
-            path, status = Path(first["folder"]) / first["file"], "problem"
+        if len(wrong):
+            first, status = wrong.iloc[0], "problem"
+            path = Path(first["folder"]) / first["file"]
             detail += f"; {len(wrong)} files are not the catalogued ones, the first is {path} ({first['status']})"
         if len(wrong) or count < files["task"].nunique():
             detail += f": {remedy(origin)}"

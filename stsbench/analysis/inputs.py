@@ -138,7 +138,7 @@ class ScoredVectors:
     Attributes:
         pairs: their rows of the items table.
         left, right: (n,) the row in `vectors` of each pair's first and second sentence.
-        ids: (m,) rising ids of the sentences (`data.shared.sentence_ids`).
+        ids: (m,) rising ids of the sentences (`data.tables.sentence_ids`).
         chains: (m,) the chain of shared sentences that each belongs to, over all tasks of the model.
     """
 

@@ -154,7 +154,7 @@ def payload(
         tasks: the items of each task.
         averages: the averages over tasks.
         models: the models' labels.
-        texts: each sentence by its number (`data.shared.sentence_ids`); None for a page without text.
+        texts: each sentence by its number (`data.tables.sentence_ids`); None for a page without text.
     """
     numbers = [np.concatenate([task.table[name] for task in tasks]) for name in SENTENCES]
     nodes, codes = np.unique(np.concatenate(numbers), return_inverse=True)

@@ -1,4 +1,4 @@
-"""`export_results`: a record's STS scores as MTEB's result files."""
+"""A record's STS scores as MTEB's result files (`export_results`), and model cards for the Hub (`model_card`)."""
 
 import json
 import math

@@ -1,4 +1,19 @@
-"""Imports the results of SentEval or MTEB as a record; unknown fields of the record are marked as such."""
+"""Imports the results of SentEval or MTEB as a record, and reads MTEB's prediction files.
+
+Fields of the record that a file does not contain are marked as unknown. `TASK_predictions.json`, as
+`mteb.evaluate(..., prediction_folder=...)` writes it (embeddings-benchmark/mteb, `mteb/abstasks/abstask.py` at
+commit 007ab9e), has a model's outputs for each item, without items and gold labels:
+
+    {"mteb_model_meta": {"model_name": ..., "revision": ...},
+     "default": {"test": PREDICTIONS}}
+
+PREDICTIONS depends on the kind of task (mteb 2.26):
+
+    STS                   {"cosine_scores": [...], "manhattan_distances": [...], "euclidean_distances": [...],
+                           "similarity_scores": [...]}, distances negative
+    pair classification   the same, distances positive, and "dot_scores"
+    retrieval, reranking  {QUERY: {DOCUMENT: SCORE, ...}, ...}, the best 1000 documents of a query
+"""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress

@@ -52,7 +52,12 @@ NDCG = "ndcg_at_10"
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure of the best documents of a query, such as nDCG of the best ten."""
+    """A measure of the best documents of a query, such as nDCG of the best ten, computed as MTEB does.
+
+    ir-measures and MTEB both use trec_eval, which sorts documents by their scores in single precision and equal
+    scores by descending id. MTEB's reciprocal rank sorts scores in double precision; here trec_eval gets the ranks
+    of that order instead of the scores.
+    """
 
     name: str
     cutoff: int

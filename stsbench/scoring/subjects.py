@@ -1,4 +1,4 @@
-"""The subjects of analyses: records and models by name, their scored tasks and their vectors.
+"""The subjects of analyses: records and models by name, their scored tasks, vectors and sentences.
 
 The vectors of a record come from the cache; its model is loaded only for missing ones.
 """
@@ -321,7 +321,7 @@ def texts_of(
     *,
     remedy: str = "",
 ) -> dict[int, str]:
-    """Returns sentences by id (`data.shared.sentence_ids`).
+    """Returns sentences by id (`data.tables.sentence_ids`).
 
     Args:
         specs: the tasks whose data is searched.
@@ -354,7 +354,7 @@ def texts_of(
 
 def _sources(
     specs: Sequence[TaskSpec], data: Sequence[str | Path], folders: Sequence[Path]
-) -> "Iterator[Sequence[str] | UserError]":
+) -> Iterator[Sequence[str] | UserError]:
     """Yields the sentences of each file and task, or the error for a task without data."""
     for path in data:
         yield read_corpus_set(path).texts

@@ -69,7 +69,6 @@ def _by_row(conflicts: list[Conflict]) -> dict[str, list[Conflict]]:
 def _listing(conflicts: list[Conflict]) -> str:
     lines = []
     for place, of_row in _by_row(conflicts).items():
-        # Only the cells of one row can share a finding.
         findings = "; ".join(f"{_cell(conflict)}: {conflict.message}" for conflict in of_row)
         lines.append((place, findings))
     return _markdown(("row", "finding"), lines)

@@ -55,7 +55,7 @@ VERBS: dict[str, tuple[list[Any], set[str], set[str]]] = {
     "compare": ([sb.compare, sb.best_of], {"intervals"}, {"interval", "level"}),
     "plan": ([sb.plan], set(), set()),
     "rank": ([sb.rank], set(), {"task"}),
-    "check": ([sb.check], set(), {"junit", "github"}),
+    "check": ([sb.check], set(), {"junit"}),
     "report": ([sb.report], set(), {"model_card"}),
     "explore": ([sb.explore], set(), set()),
     "board": ([sb.board], set(), set()),

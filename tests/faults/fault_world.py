@@ -86,7 +86,8 @@ class World:
             if has_ended := pipe.poll(SECONDS):
                 with suppress(EOFError):
                     answer = Ended(*pipe.recv())
-            process.kill() if not has_ended else process.join()
+            if not has_ended:
+                process.kill()
             process.join()
             ended.append(answer or Ended(process.exitcode if has_ended else None))
         return ended

@@ -8,7 +8,6 @@ import torch
 
 def tiny(kind, **sizes):
     """Return a Transformer in training, two layers of two heads and 16 wide; `sizes` are its own."""
-    import torch
     import transformers
 
     common = {

@@ -29,7 +29,7 @@ ERROR_BARS = Path(__file__).resolve().parents[1] / "reports" / "examples" / "tab
 DEV, AVERAGE = "STS-B:dev", "Avg. STS"
 
 Facts = tuple[pd.DataFrame, pd.DataFrame]
-"""The tables of `published.measured`: `encoder_errors` and `error_correlations`."""
+"""The tables of `published.catalogue`: `encoder_errors` and `error_correlations`."""
 
 
 def facts(runs: Mapping[str, RunRecord]) -> Facts:

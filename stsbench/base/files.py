@@ -1,4 +1,4 @@
-"""Atomic writing of files and folders, checks before reading and writing, file hashes, and the cache folder."""
+"""Atomic writing of files and folders, checks before reading and writing, hashes, manifests, the cache folder."""
 
 import glob
 import hashlib

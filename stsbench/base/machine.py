@@ -1,4 +1,4 @@
-"""Cores, memory and Ray clusters that this process may use, and the date it may be told to use."""
+"""Cores, memory and Ray clusters that this process may use, and the date in `SOURCE_DATE_EPOCH`."""
 
 import math
 import os

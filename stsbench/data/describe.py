@@ -1,4 +1,4 @@
-"""`describe`: what is in a table of scored pairs."""
+"""`stsbench data describe`, `list` and `verify`: what is in scored pairs, in the catalogue and in your files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`read_table` reads users' tables (CSV, TSV, JSON Lines, Parquet) by a schema of columns and cells."""
+"""Where data is searched for, and `read_table`, which reads users' tables by a schema of columns and cells."""
 
 import numbers
 import os

@@ -1,6 +1,7 @@
 """Sentences by the name of their source: a task as in `--tasks`, NLI, the sample, or a file.
 
-`read_sentences` returns them to compute on; `read_sets` and `read_corpus_set` return sets to compare.
+`read_sentences` returns them to compute on; `read_sets` and `read_corpus_set` return sets, whose shared sentences
+and pairs `overlap` counts.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""The tables of data sets as read, with the files they were read from."""
+"""The tables of data sets as read, the ids by which sentences are compared, and `load_pairs` for your pairs."""
 
 import hashlib
 import re

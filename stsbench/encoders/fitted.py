@@ -1,5 +1,6 @@
-"""A fitted whitening or flow as an encoder, read from the folder that `fit` writes, without executing code.
+"""Processing of vectors: `normalize`, `truncate`, `whiten`, and a fitted whitening or flow as an encoder.
 
+The encoder is read from the folder that `fit` writes, without executing code.
 `fit.json` describes the fit; `fit.safetensors` has the map in float32 and the ids of the sentences. The model is
 found by its name and checked by the hash of its weights.
 """
@@ -212,10 +213,8 @@ class FitAbout(BaseModel):
         Raises:
             UserError: if they include another pooling, length, prompt, template or mask than that of the fit.
         """
-        fitted, given = (
-            self.model.use,
-            replace(chosen, template=None if chosen.template == NO_TEMPLATE else chosen.template),
-        )
+        fitted = self.model.use
+        given = replace(chosen, template=None) if chosen.template == NO_TEMPLATE else chosen
         for field in given.changed():
             if field not in _FREE and getattr(given, field) != getattr(fitted, field):
                 raise UserError(

@@ -25,7 +25,7 @@ from stsbench.base.progress import Progress, silent
 from stsbench.encoders.protocol import FloatMatrix
 
 _ROWS_AT_ONCE = 4096
-# Dimensions with a smaller share of the largest standard deviation are rounding noise, as in `postprocess`.
+# Dimensions with a smaller share of the largest standard deviation are rounding noise, as in `fitted`.
 _NOISE = 1e-4
 
 _FEWEST = 40

@@ -1,4 +1,4 @@
-"""Papers, tables, rows, systems and checkpoints by name, read from the TOML entries."""
+"""Papers, tables, rows, systems and checkpoints by name, and measurements of systems, read from `entries/`."""
 
 import re
 import tomllib

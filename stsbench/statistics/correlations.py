@@ -5,6 +5,8 @@ finite) is NaN. Samples that are not one-dimensional or differ in length raise a
 
 The subsets of a task can be aggregated in three ways that differ by up to six points on the same vectors, so every
 score names its aggregation.
+
+For gold labels in place of scores there are the average precision and the threshold with the best accuracy.
 """
 
 from collections.abc import Callable

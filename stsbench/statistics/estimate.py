@@ -1,4 +1,8 @@
-"""A number with its variance: interval, p-value, and the one verdict on a difference."""
+"""A number with its variance: interval, p-value, and the one verdict on a difference; and classical tests.
+
+The tests are Welch's and a permutation test of means, Williams' and Steiger's of dependent correlations, and
+McNemar's of accuracies. `holm` corrects p-values for several tests.
+"""
 
 import math
 import warnings

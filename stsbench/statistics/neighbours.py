@@ -1,4 +1,7 @@
-"""Exact nearest neighbours by cosine, and hubness: how unevenly vectors are neighbours of each other."""
+"""Similarities of pairs of vectors, exact nearest neighbours by cosine, and hubness.
+
+Hubness is how unevenly vectors are neighbours of each other.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

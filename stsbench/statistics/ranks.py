@@ -5,6 +5,8 @@ difference that large somewhere among all pairs, which corrects for testing all 
 procedure: Westfall and Young 1993, algorithm 2.8). The draws of a score do not depend on the other scores, so
 adding a score never lowers a corrected p-value. Rank intervals follow from the significant differences (Mogstad,
 Romano, Shaikh and Wilhelm 2024; Klein, Wright and Wieczorek 2020).
+
+`ties_of` is about the ranks of pairs: how much Spearman's correlation depends on the order of tied similarities.
 """
 
 from collections.abc import Sequence

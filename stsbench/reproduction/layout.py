@@ -16,6 +16,14 @@ from stsbench.scoring.tasks import parse_tasks
 from stsbench.sweeps.experiment import Experiment
 from stsbench.sweeps.folder import DEV
 
+_NEEDED = {"Avg. STS": "sts", "Avg. transfer": "transfer"}
+
+_STAND_INS = {"sample": "sample", "sample-transfer": "Avg. transfer"}
+"""The measures of bundled tasks."""
+
+OF_HEADS = f"{DEV}: "
+"""The prefix of a task head's dev score, which training measures."""
+
 
 @dataclass(frozen=True)
 class Made:
@@ -122,15 +130,6 @@ def _changes(plan: TablePlan, row: PlannedRow, place: RowPlan, scale: ScaleName)
         return f"{recipe}: {size.without}"
     changes: dict[str, Any] = {"recipe": name, **size.set, **row.set, **row.set_at.get(scale, {})}
     return changes | dict(place.set) | dict(place.set_at.get(scale, {}))
-
-
-_NEEDED = {"Avg. STS": "sts", "Avg. transfer": "transfer"}
-
-_STAND_INS = {"sample": "sample", "sample-transfer": "Avg. transfer"}
-"""The measures of bundled tasks."""
-
-OF_HEADS = f"{DEV}: "
-"""The prefix of a task head's dev score, which training measures."""
 
 
 def experiment_of(

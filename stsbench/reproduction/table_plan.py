@@ -29,6 +29,14 @@ PLANS = Path(str(files("stsbench.reproduction") / "plans"))
 
 SCALES_FILE = PLANS / "scales.yaml"
 
+RELATIONS = ("best", "above", "order", "alike", "collapses", "smaller_gap")
+
+_AVERAGES = {"Avg. STS": "Avg.", "Avg. transfer": "Avg. transfer"}
+"""The measures of a published table's averages."""
+
+_OF_SIZE = re.compile(r"\s*\$?_\{(\w+)\}\$?")
+_MARKS = re.compile(r"\$\^\{[^}]*\}\$|[△♡♢♠♣♯*]| \.$")
+
 
 class PlanPart(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -85,9 +93,6 @@ def read_plan_file(path: Path) -> dict[str, Any]:
     return written
 
 
-RELATIONS = ("best", "above", "order", "alike", "collapses", "smaller_gap")
-
-
 class TableClaim(PlanPart):
     """A paper's claim about a table, as one relation.
 
@@ -138,10 +143,6 @@ class TableClaim(PlanPart):
         pairs = [row for pair in self.smaller_gap for row in pair]
         named = (self.best, *self.above, *self.order, *self.alike, self.collapses, self.than, *self.among, *pairs)
         return tuple(dict.fromkeys(filter(None, named)))
-
-
-_AVERAGES = {"Avg. STS": "Avg.", "Avg. transfer": "Avg. transfer"}
-"""The measures of a published table's averages."""
 
 
 @dataclass(frozen=True)
@@ -331,10 +332,6 @@ def plan_of(name: str) -> TablePlan:
     'repetition rate'
     """
     return plans_by_exhibit()[planned_exhibit(name).name]
-
-
-_OF_SIZE = re.compile(r"\s*\$?_\{(\w+)\}\$?")
-_MARKS = re.compile(r"\$\^\{[^}]*\}\$|[△♡♢♠♣♯*]| \.$")
 
 
 def without_marks(label: str) -> str:

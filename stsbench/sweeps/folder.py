@@ -1,4 +1,4 @@
-"""The folder of an experiment, which is its only state.
+"""The folder of an experiment, which is its only state; the states and numbers of its jobs.
 
 A job's folder is complete or absent. Beside it are unfinished trainings, logs and the reasons of failures.
 """
@@ -32,6 +32,22 @@ JOB = "job.json"
 """The file of a finished job with its hash and results."""
 
 JOB_LIST = "jobs.json"
+
+DEV, DEV_STEP, DEV_LAST, LOSS_LAST = "dev", "dev at", "dev last", "loss last"
+"""Measures of a training: best dev score and its step, dev score (if it was scored) and loss of the last step."""
+
+LAST = "last: "
+"""The prefix of the last step's measures."""
+
+LAST_FOLDER = "last"
+"""The folder with the record of the last step, in a job's folder."""
+
+DONE, FAILED, WAITING = "done", "failed", "waiting"
+
+_FILES = (RECORD, f"{LAST_FOLDER}/{RECORD}", LOG, "analyses/*.csv")
+"""The files that numbers are read from."""
+
+_REMEDY = "delete the folder, and the same `stsbench sweep` makes it again"
 
 _JOBS = TypeAdapter(tuple[Job, ...])
 
@@ -137,23 +153,6 @@ class ExperimentFolder:
             return {}
         finished = (path for path in sorted(self.jobs.iterdir()) if (path / JOB).is_file())
         return {path.name.rpartition("-")[2]: path for path in finished if not path.name.startswith(".")}
-
-
-DEV, DEV_STEP, DEV_LAST, LOSS_LAST = "dev", "dev at", "dev last", "loss last"
-"""Measures of a training: best dev score and its step, dev score (if it was scored) and loss of the last step."""
-
-LAST = "last: "
-"""The prefix of the last step's measures."""
-
-LAST_FOLDER = "last"
-"""The folder with the record of the last step, in a job's folder."""
-
-DONE, FAILED, WAITING = "done", "failed", "waiting"
-
-_FILES = (RECORD, f"{LAST_FOLDER}/{RECORD}", LOG, "analyses/*.csv")
-"""The files that numbers are read from."""
-
-_REMEDY = "delete the folder, and the same `stsbench sweep` makes it again"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""`sweep`: runs the unfinished jobs of an experiment and reads the finished ones."""
+"""`sweep`: runs the unfinished jobs of an experiment, here, on Ray or on Slurm, and reads the finished ones."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The terms and the rows of each step, and the sequences of a batch.
+"""The corpus as token ids on the disk, the terms and the rows of each step, and the sequences of a batch.
 
 Every draw follows from the recipe's seed and the step or batch, so that training resumes exactly.
 """
@@ -30,6 +30,9 @@ from stsbench.training.tasks import CONTRASTIVE, Phase
 from stsbench.training.views import TextView, Tokens
 
 _log = logging.getLogger(__name__)
+
+Sequences = list[NDArray[np.int64]]
+"""Token ids of some sentences, special tokens included."""
 
 _LAYOUT = 5
 
@@ -173,10 +176,6 @@ def _build(  # noqa: PLR0917 - of one caller
         raise UserError("the corpus holds no sentence: every line of it is empty.")
     counts = CorpusCounts(kept, columns, empty, cut, tokens)
     Manifest.of(folder, {"counts": asdict(counts)}, [_SENTENCES]).write(folder, _ABOUT)
-
-
-Sequences = list[NDArray[np.int64]]
-"""Token ids of some sentences, special tokens included."""
 
 
 @dataclass(frozen=True, eq=False)

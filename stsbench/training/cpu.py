@@ -11,6 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+T = TypeVar("T")
+
 _LEVELS = 2**16
 """The number of values of a NumPy draw: a rate is rounded to 1/65,536, and what is kept is scaled by that rate."""
 
@@ -175,9 +177,6 @@ def _attention(  # noqa: PLR0917 - as Transformers calls it
     weights = torch.softmax(scores, dim=-1)
     weights = weights * drawn_by_numpy(weights, dropout)
     return torch.bmm(weights, value).view(rows, heads, width, size).transpose(1, 2), None
-
-
-T = TypeVar("T")
 
 
 def passes_at_once(

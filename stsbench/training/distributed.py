@@ -20,6 +20,15 @@ from stsbench.base.errors import UserError
 from stsbench.base.machine import is_of_memory
 from stsbench.training.recipe import Recipe
 
+WIDTH = 8
+"""Sequences are padded to a multiple of this width, so that there are few shapes."""
+
+_RECORDED_FROM = 3
+"""The use of a shape at which it is recorded: that of an epoch's last batch is rare."""
+
+_MOST = 12
+"""The largest number of recordings."""
+
 
 @dataclass(frozen=True)
 class World:
@@ -102,15 +111,6 @@ def join_world(device: str) -> tuple[World, str]:
     if not dist.is_initialized():
         dist.init_process_group("nccl" if device == "cuda" else "gloo")
     return World(dist.get_rank(), dist.get_world_size()), f"cuda:{local}" if device == "cuda" else device
-
-
-WIDTH = 8
-"""Sequences are padded to a multiple of this width, so that there are few shapes."""
-
-_RECORDED_FROM = 3
-"""The use of a shape at which it is recorded: that of an epoch's last batch is rare."""
-
-_MOST = 12
 
 
 def has_graphs(recipe: Recipe) -> bool:

@@ -1,4 +1,4 @@
-"""The folder of a training: its files, its lock, and what the training started from."""
+"""The folder of a training: its files, its lock, what it started from, and its saved weights and state."""
 
 import hashlib
 import json
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from stsbench.training.model import SentenceModel
 
 _VERSION = 3
+
+Weights = Mapping[str, "Tensor"]
 
 
 class RunFolder:
@@ -162,9 +164,6 @@ def started_recipe(start: Start) -> Recipe:
         raise UserError(
             "this version of stsbench cannot read the recipe of the training: start it again."
         ) from error
-
-
-Weights = Mapping[str, "Tensor"]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Where views get words from: a lexicon of synonyms, and a masked-language model."""
+"""Where views get words from: a lexicon of synonyms, and a masked-language model; and the masks of its loss."""
 
 import re
 from collections import defaultdict
@@ -25,6 +25,10 @@ _ROWS_AT_ONCE = 32
 
 IGNORED = -100
 """The label of a token that is not predicted."""
+
+_WORD = re.compile(r"([\W_]*)(.*?)([\W_]*)", re.DOTALL)
+
+_WORDNET_FILES = ("data.noun", "data.verb", "data.adj", "data.adv")
 
 
 def guesser(name: str, device: str | None = None) -> "Guesser":
@@ -149,11 +153,6 @@ def _load(name: str) -> Guesser:
             "another model in the view."
         )
     return Guesser(checkpoint, network.eval(), tokenizer)
-
-
-_WORD = re.compile(r"([\W_]*)(.*?)([\W_]*)", re.DOTALL)
-
-_WORDNET_FILES = ("data.noun", "data.verb", "data.adj", "data.adv")
 
 
 @cache

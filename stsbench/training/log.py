@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from stsbench.training.batches import Batch
     from stsbench.training.model import SentenceModel
 
+LOG = "log.jsonl"
+
+Listener = Callable[[dict[str, Any]], None]
+
 
 @dataclass
 class LiveEncoder(Wrapper):
@@ -132,11 +136,6 @@ class Selector:
         table = compared(StsPairs(self.data), Vectors(vectors, embeddings.rows, embeddings.lengths))
         overall = spearman(table["gold"], table["cosine"])
         return DevScore(overall if math.isfinite(overall) else -math.inf, time.perf_counter() - start)
-
-
-LOG = "log.jsonl"
-
-Listener = Callable[[dict[str, Any]], None]
 
 
 @dataclass

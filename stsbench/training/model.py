@@ -31,7 +31,7 @@ def autocast(device: str, precision: str) -> AbstractContextManager[Any]:
 
 
 def pooled(pooling: Pooling, states: Tensor, mask: Tensor) -> Tensor:
-    """Returns `poolers.read_vectors` of a last layer padded on the right, with the fewest kernels.
+    """Return the vectors of `poolers.read_vectors` for a last layer padded on the right, with the fewest kernels.
 
     Args:
         pooling: of the recipe.

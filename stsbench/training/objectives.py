@@ -25,6 +25,9 @@ from stsbench.training.noise import Adversarial, NoisePart
 from stsbench.training.parts import MaskedLanguage
 from stsbench.training.recipe import Recipe
 
+Term = Callable[[Batch, Callable[[Tensor], Tensor]], Tensor]
+"""Adds the gradient of scale(loss) to the parameters; returns the weighted loss of all processes' batch."""
+
 
 def info_nce(
     query: Tensor,
@@ -97,10 +100,6 @@ def nt_xent(query: Tensor, key: Tensor, *, temperature: float) -> Tensor:
     itself = torch.eye(len(both), dtype=torch.bool, device=both.device)
     positives = torch.arange(len(both), device=both.device).roll(len(query))
     return functional.cross_entropy(logits.masked_fill(itself, -torch.inf), positives)
-
-
-Term = Callable[[Batch, Callable[[Tensor], Tensor]], Tensor]
-"""Adds the gradient of scale(loss) to the parameters; returns the weighted loss of all processes' batch."""
 
 
 @dataclass(frozen=True)

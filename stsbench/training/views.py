@@ -74,9 +74,8 @@ class SubwordRepetition(TokenView):
 
     `paper`: the number of doubled sub-words is uniform on 0 .. max(2, int(rate n)) for n sub-words without special
     tokens; drawn anew each time; the longer sentence is cut back to the maximum length. `released`, as in the
-    public
-    code: uniform on 0 .. min(10, int(rate L)) - 1, L counting two special tokens; drawn once for each sentence;
-    not cut back. The rate is the paper's dup_rate.
+    public code: uniform on 0 .. min(10, int(rate L)) - 1, L counting two special tokens; drawn once for each
+    sentence; not cut back. The rate is the paper's dup_rate.
     """
 
     kind: Literal["subword-repetition"]

@@ -126,8 +126,12 @@ def ending_of(path: Path, formats: Sequence[str] = FORMATS) -> str:
 
 def text_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yields the lines of a UTF-8 file, compressed or not, with their numbers from 1."""
-    for line, text in _lines_with_ends(path):
-        yield line, text.removesuffix("\n").removesuffix("\r")
+    for line, whole in _lines_with_ends(path):
+        text = whole.removesuffix("\n").removesuffix("\r")
+        # A corpus with such line ends would be a single sentence.
+        if line == 1 and "\r" in text:
+            raise UserError(f"{path} has line ends of old Macs (CR): save it with LF or CRLF.")
+        yield line, text
 
 
 def _lines_with_ends(path: Path) -> Iterator[tuple[int, str]]:

@@ -181,6 +181,7 @@ MISTAKES = [
     ("a.tsv", "sentence1\ttext2\t2023\na\tb\t1\n", "has no column 'score' (or gold, label, similarity), only"),
     ("a.tsv", "s1\ts2\tgold\tlabel\na\tb\t1\t1\n", "several columns for score ('gold', 'label'): rename all but"),
     ("a.tsv", "a\tb\t1\nc\0\td\t2\n", "a.tsv, line 2: NUL byte; save the file as UTF-8"),
+    ("a.tsv", "a\tb\t1\rc\td\t2\r", "a.tsv has line ends of old Macs (CR): save it with LF or CRLF"),
     ("a.csv", 's1,s2,score\na,b,1\n"open,c,2\n', "a.csv, line 3: not valid CSV (unexpected end of data); fix"),
     ("a.csv", 's1,s2,score\n"x\ny",b,1\nc,d,bad\n', "a.csv, line 4: score 'bad' is not a finite number"),
     ("a.jsonl", HEAD + "[1]\n", "a.jsonl, line 2: expected a JSON object"),

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from stsbench.base.errors import UserError
 from stsbench.data.reading import Column, Schema, UserTable, as_name, as_number, read_table
-from stsbench.data.rows import PACKED, TABLES
+from stsbench.data.rows import PACKED, TABLES, suffix_of
 
 Qrels = Mapping[str, Mapping[str, int]]
 """The relevance of the judged documents of each query; 1 and above is relevant."""
@@ -65,8 +65,7 @@ def read_qrels(path: Path) -> Qrels:
     Raises:
         UserError: with file and line, if a relevance is not a whole number, or a document has two relevances.
     """
-    is_table = (Path(path.stem) if path.suffix.lower() in PACKED else path).suffix.lower() in TABLES
-    return _by_query(read_table(path, _QRELS, format="" if is_table else "trec"))
+    return _by_query(read_table(path, _QRELS, format="" if suffix_of(path) in TABLES else "trec"))
 
 
 def read_run(path: Path) -> Run:

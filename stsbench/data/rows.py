@@ -109,14 +109,18 @@ def is_blank(cells: Sequence[object]) -> bool:
     return all(isinstance(cell, str) and not cell.strip() for cell in cells)
 
 
-def ending_of(path: Path, formats: Sequence[str] = FORMATS) -> str:
-    """Returns the suffix of a file's format in lower case, without the compression suffix.
+def suffix_of(path: Path) -> str:
+    """Returns a file's suffix in lower case, without the compression suffix.
 
-    >>> ending_of(Path("pairs.TSV.gz"))
-    '.tsv'
+    >>> suffix_of(Path("pairs.TSV.gz")), suffix_of(Path("wiki"))
+    ('.tsv', '')
     """
-    packed = path.suffix.lower() in PACKED
-    ending = Path(path.stem if packed else path.name).suffix.lower()
+    return Path(path.stem if path.suffix.lower() in PACKED else path.name).suffix.lower()
+
+
+def ending_of(path: Path, formats: Sequence[str] = FORMATS) -> str:
+    """Returns `suffix_of` a file; raises a UserError unless it is one of the formats."""
+    packed, ending = path.suffix.lower() in PACKED, suffix_of(path)
     if ending not in formats or (packed and ending == ".parquet"):
         unknown = "".join(path.suffixes[-1 - packed :])
         known = f"{', '.join(formats)}; all but Parquet also with {' or '.join(PACKED)}"

@@ -26,7 +26,7 @@ from stsbench.data.catalogue import (
     text_variant,
 )
 from stsbench.data.corpus import SAMPLE, is_header, load_corpus, require_room_for
-from stsbench.data.rows import TABLES, number, open_rows
+from stsbench.data.rows import TABLES, number, open_rows, suffix_of
 from stsbench.data.tables import IDS, LETTERS, RELEASED, LabelledData, StsData, unordered_pairs
 from stsbench.render.formats import unique_labels
 from stsbench.render.table import Result, Table, Tables
@@ -196,7 +196,7 @@ def read_corpus_set(corpus: str | Path, columns: Sequence[str] | None = None) ->
     """
     path = Path(corpus).expanduser()
     # A file without a known suffix is likely to be text; if it is not, reading it fails.
-    if str(corpus) == SAMPLE or not {suffix.lower() for suffix in path.suffixes[-2:]} & {*TABLES}:
+    if str(corpus) == SAMPLE or suffix_of(path) not in TABLES:
         if columns is not None:
             raise UserError(f"{path} has one sentence per line: it has no columns to name.")
         return Sentences(path.name, load_corpus(corpus))

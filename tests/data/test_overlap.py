@@ -80,6 +80,8 @@ def test_the_first_sentence_of_a_row_is_paired_with_each_other_and_numbers_are_i
     corpus = read_corpus_set(scored)
     assert (corpus.first, corpus.second) == (("a b",), ("c d",))
     assert read_corpus_set(scored, ["sentence2"]).texts == ("c d",)
+    (tmp_path / "nli.csv.txt").write_text("a b\na b\n", encoding="utf-8")
+    assert read_corpus_set(tmp_path / "nli.csv.txt").texts == ("a b",)  # lines of text, as its last suffix states
     for name, text, columns, message in (
         ("scored.tsv", "sentence1\tsentence2\na\tb\n", ["sent0"], "no column 'sent0'"),
         ("text", "a b\n", ["sentence2"], "no columns to name"),

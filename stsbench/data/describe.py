@@ -167,11 +167,7 @@ def _depending(sharing: Sharing) -> _Numbers:
         100 * detectable(difference_error(size, CORRELATION, BETWEEN)) for size in (sharing.pairs, len(chains))
     ]
     return [
-        (
-            "shared sentences",
-            "% of pairs that share one",
-            100 * float(is_shared.mean()),
-        ),
+        ("shared sentences", "% of pairs that share one", 100 * float(is_shared.mean())),
         ("shared sentences", "chains of such pairs", len(chains)),
         ("shared sentences", "pairs of the longest chain", int(chains.max())),
         ("shared sentences", "pairs of the most frequent sentence", int(times.max())),

@@ -30,6 +30,7 @@ from stsbench.encoders.fitted import (
     FittedOn,
     Method,
     Tensors,
+    holds_fit,
     whitening_of,
 )
 from stsbench.encoders.load import Model, load
@@ -146,7 +147,7 @@ def fit(
     options: dict[str, Any] = {"steps": steps, "learning_rate": learning_rate, "seed": seed}
     of_flow = {name: value for name, value in options.items() if value is not None}
     _require_options(method, dimensions, of_flow)
-    if folder.exists() and not (folder / FIT).is_file() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and not holds_fit(folder) and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder} contains something other than a fit: choose another folder with --out.")
     base = load(encoder)
     _require_plain(base)

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from io import StringIO
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -26,6 +25,7 @@ from stsbench.published.schema import (
 )
 
 _ENTRIES = files("stsbench.published") / "entries"
+_MEASURED = _ENTRIES / "measured"
 
 _OWNERS = re.compile(r"^(google-bert|facebookai)/(?=(bert-base-uncased|roberta-base)$)")
 """Owners that the Hub added to models that had none."""
@@ -297,7 +297,7 @@ class MeasuredSource:
 
 def source(kind: str) -> MeasuredSource:
     """Returns the source of `training-logs` or `seeds`."""
-    return MeasuredSource(**tomllib.loads((_folder() / "sources.toml").read_text(encoding="utf-8"))[kind])
+    return MeasuredSource(**_read("measured", "sources.toml")[kind])
 
 
 def logged_systems() -> tuple[str, ...]:
@@ -356,13 +356,9 @@ def _of_system(kind: str, system: str, suffix: str, known: tuple[str, ...]) -> p
 
 
 def _read_measured(kind: str, name: str) -> pd.DataFrame:
-    return pd.read_csv(StringIO((_folder() / kind / name).read_text(encoding="utf-8")))
+    return pd.read_csv(StringIO(_MEASURED.joinpath(kind, name).read_text(encoding="utf-8")))
 
 
 def _names(kind: str, suffix: str) -> tuple[str, ...]:
-    paths = (_folder() / kind).iterdir()
+    paths = (_MEASURED / kind).iterdir()
     return tuple(sorted(path.name.removesuffix(suffix) for path in paths if path.name.endswith(suffix)))
-
-
-def _folder() -> Traversable:
-    return files("stsbench.published") / "entries" / "measured"

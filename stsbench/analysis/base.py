@@ -45,7 +45,6 @@ from stsbench.scoring.settings import Intervals
 from stsbench.scoring.subjects import ScoredTask, Subject, Wanted, scored_tasks, specs_of, texts_of, vectors_of
 from stsbench.scoring.tasks import read_pairs_of
 from stsbench.statistics.dependence import Sharing
-from stsbench.statistics.influence import Linear
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -335,17 +334,6 @@ def published_cells(*tables: str) -> Iterator[tuple[str, Any, Row]]:
         for row in rows_of(published_table(name)):
             for cell in row.cells:
                 yield name, cell, {"model": f"{systems()[cell.system].title} (published)", "value": cell.score}
-
-
-def total(estimates: Sequence[Linear]) -> Linear:
-    """Returns the sum of estimates with its terms."""
-    first, *others = estimates
-    return sum(others, first)
-
-
-def mean(estimates: Sequence[Linear]) -> Linear:
-    """Returns the mean of estimates with its terms."""
-    return total(estimates) / len(estimates)
 
 
 def headline(frame: pd.DataFrame) -> pd.DataFrame:

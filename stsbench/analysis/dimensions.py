@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from stsbench.analysis.base import OfVectors, Row, by_task, intervals_of, mean, scaled, with_intervals
-from stsbench.analysis.estimates import Estimates, Floats, spearman_of_task
+from stsbench.analysis.base import OfVectors, Row, by_task, intervals_of, scaled, with_intervals
+from stsbench.analysis.estimates import Estimates, Floats, mean, spearman_of_task
 from stsbench.analysis.inputs import COUNT, ScoredVectors, parameter
 from stsbench.base.errors import UserError
 from stsbench.records.kinds import AVERAGE

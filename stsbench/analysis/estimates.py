@@ -1,5 +1,6 @@
-"""Values with intervals from estimates with terms, for the items of one task or of several."""
+"""Estimates with terms, their sums, means and intervals, for the items of one task or of several."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -74,6 +75,17 @@ class Estimates:
             self.joined[blocks] = Sharing.join([self.folded[block] for block in blocks])
         sharing = self.joined[blocks] if len(blocks) > 1 else self.released[blocks[0]]
         return variance(terms / scale, sharing, self.intervals.interval or "dyadic")
+
+
+def total(estimates: Sequence[Linear]) -> Linear:
+    """Returns the sum of estimates with its terms."""
+    first, *others = estimates
+    return sum(others, first)
+
+
+def mean(estimates: Sequence[Linear]) -> Linear:
+    """Returns the mean of estimates with its terms."""
+    return total(estimates) / len(estimates)
 
 
 def spearman_of_task(block: str, pairs: pd.DataFrame, similarity: Floats) -> Linear:

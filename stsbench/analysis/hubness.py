@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from stsbench.analysis.base import OfVectors, Row, mean, scaled, with_intervals
-from stsbench.analysis.estimates import Estimates
+from stsbench.analysis.base import OfVectors, Row, scaled, with_intervals
+from stsbench.analysis.estimates import Estimates, mean
 from stsbench.analysis.inputs import COUNT, ScoredVectors, parameter
 from stsbench.base.errors import UserError
 from stsbench.records.kinds import AVERAGE

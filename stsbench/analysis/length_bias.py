@@ -13,12 +13,10 @@ from stsbench.analysis.base import (
     by_task,
     headline,
     intervals_of,
-    mean,
     published_cells,
     similarity_notes,
-    total,
 )
-from stsbench.analysis.estimates import Estimates, Floats, spearman_of_task
+from stsbench.analysis.estimates import Estimates, Floats, mean, spearman_of_task, total
 from stsbench.analysis.inputs import BINS, INTERVALS, LENGTH, Bins, bins_from, parameter, sides
 from stsbench.base.errors import UserError
 from stsbench.cli.options import LARGEST

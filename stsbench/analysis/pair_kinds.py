@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from stsbench.analysis.base import OfTexts, Row, similarity_notes, total, with_intervals
-from stsbench.analysis.estimates import Estimates, Floats
+from stsbench.analysis.base import OfTexts, Row, similarity_notes, with_intervals
+from stsbench.analysis.estimates import Estimates, Floats, total
 from stsbench.base.errors import UserError
 from stsbench.data.tables import SENTENCES
 from stsbench.data.views import split_and_view

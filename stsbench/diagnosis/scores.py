@@ -290,7 +290,7 @@ class _Explorer:
             rate = self.encoding / self.sentences if self.sentences else 0.0
             if time.perf_counter() - self.begun + rate * len(set(texts) - known) > self.budget:
                 return False
-            vectors, rows = self._vectors(encoder, pairs, texts, ways)
+            vectors, rows = self._vectors(encoder, texts, ways)
             for way, of_way in zip(ways, scores, strict=True):
                 of_pooling = vectors[way.reading.use.pooling]
                 compared = scorer.compare(of_pooling, rows.reshape(2, -1), way.reading.similarity_in)
@@ -302,7 +302,7 @@ class _Explorer:
         self.search = replace(self.search, grid=self.search.grid.with_points(points))
         return True
 
-    def _vectors(self, encoder: Encoder, pairs: TaskPairs, texts: Sequence[str], ways: Sequence[Way]) -> _Vectors:
+    def _vectors(self, encoder: Encoder, texts: Sequence[str], ways: Sequence[Way]) -> _Vectors:
         """Encodes texts; with a prompt for each side, the first half of them is the first side."""
         begun, half = time.perf_counter(), len(texts) // 2
         poolings = list(dict.fromkeys(way.reading.use.pooling for way in ways))

@@ -125,10 +125,10 @@ def _changes(plan: TablePlan, row: PlannedRow, place: RowPlan, scale: ScaleName)
         if size.checkpoints:
             return "no public checkpoint is known, and no recipe trains it"
         return "measured from a checkpoint, only at the scale paper"
-    name = size.stands_in.get(recipe, recipe) if size.stands_in else recipe
     if size.stands_in and recipe not in size.stands_in:
         return f"{recipe}: {size.without}"
-    changes: dict[str, Any] = {"recipe": name, **size.set, **row.set, **row.set_at.get(scale, {})}
+    trained = size.stands_in.get(recipe, recipe)
+    changes: dict[str, Any] = {"recipe": trained, **size.set, **row.set, **row.set_at.get(scale, {})}
     return changes | dict(place.set) | dict(place.set_at.get(scale, {}))
 
 

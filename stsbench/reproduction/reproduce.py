@@ -198,12 +198,7 @@ def _takes(plan: TablePlan, name: str, scale: ScaleName) -> str:
     return ", ".join(parts) + (f"; {len(planned.missing)} of its rows left out" if planned.missing else "")
 
 
-def read_reproduction(
-    plan: TablePlan,
-    name: str,
-    scale: ScaleName,
-    sweep: Sweep,
-) -> Reproduction:
+def read_reproduction(plan: TablePlan, name: str, scale: ScaleName, sweep: Sweep) -> Reproduction:
     """Returns the reproduction of a table from the finished jobs of its sweep.
 
     Args:
@@ -397,9 +392,7 @@ def _cost(sweep: Sweep) -> Cost:
     for state in done:
         log = (state.folder or Path()) / LOG
         # Jobs that measure one training in several ways share its log.
-        steps[state.job.unit] = (
-            max((int(line.get("step", 0)) for line in read_log(log)), default=0) if log.is_file() else 0
-        )
+        steps[state.job.unit] = max((line["step"] for line in read_log(log)), default=0) if log.is_file() else 0
     hours = sum(state.seconds for state in done) / 3600
     return Cost(
         len(done), len(sweep.jobs), len(sweep.failed), sum(steps.values()), hours, sweep.experiment.threads

@@ -30,7 +30,7 @@ _SET_BY_SWEEPS = {"runs", "progress", "data_dirs"}
 """Arguments of an analysis that an experiment cannot set."""
 
 Changes = dict[str, Any]
-"""Values by key: `recipe`, `checkpoint`, `corpus`, `base`, `postprocessing` or its parts, keys of the recipe
+"""Values by key: `recipe`, `checkpoint`, `corpus`, `base`, `postprocessing`, keys of the recipe
 (`optimiser.batch`), and for a checkpoint the options of `load` (`template`)."""
 
 

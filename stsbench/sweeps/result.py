@@ -232,8 +232,8 @@ class Sweep(Result):
             if str(label) not in known:
                 raise UserError(f"the axis {axis} has no {str(label)!r}: {suggestion(str(label), known)}")
         chosen = {axis: str(label) for axis, label in labels.items()}
-        done = [state for state in self.jobs if chosen.items() <= state.job.cell.items() and state.folder]
-        return [state.folder for state in done if state.folder and (state.folder / RECORD).is_file()]
+        folders = [state.folder for state in self.jobs if chosen.items() <= state.job.cell.items()]
+        return [folder for folder in folders if folder is not None and (folder / RECORD).is_file()]
 
     def _require_axis(self, axis: str) -> None:
         if axis not in self.axes:

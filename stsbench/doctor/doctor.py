@@ -191,21 +191,21 @@ class CacheContents(Result):
     @property
     def frame(self) -> pd.DataFrame:
         """One row per file of embeddings: model, pooling, prompt, vectors, size in MB, last use."""
-        rows = [
+        uses = [file.identity for file in self.files]
+        times = [datetime.fromtimestamp(file.last_used).astimezone() for file in self.files]
+        return pd.DataFrame(
             {
-                "model": file.identity["name"],
-                "pooling": file.identity["pooling"],
-                "prompt": shown("prompt", file.identity["use"].get("prompt")),
-                "precision": file.identity["precision"],
-                "device": file.identity["device"],
-                "weights": str(file.identity["weights_sha256"])[:12],
-                "vectors": file.vectors,
-                "MB": file.size / 1e6,
-                "last used": datetime.fromtimestamp(file.last_used).astimezone().isoformat(" ", "minutes"),
+                "model": [use["name"] for use in uses],
+                "pooling": [use["pooling"] for use in uses],
+                "prompt": [shown("prompt", use["use"].get("prompt")) for use in uses],
+                "precision": [use["precision"] for use in uses],
+                "device": [use["device"] for use in uses],
+                "weights": [str(use["weights_sha256"])[:12] for use in uses],
+                "vectors": [file.vectors for file in self.files],
+                "MB": [file.size / 1e6 for file in self.files],
+                "last used": [time.isoformat(" ", "minutes") for time in times],
             }
-            for file in self.files
-        ]
-        return pd.DataFrame(rows)
+        )
 
     def table(self) -> Tables:
         """Returns the files as a table; none if there are none."""

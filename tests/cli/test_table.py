@@ -394,4 +394,5 @@ def test_the_cache_is_listed_by_prompt_and_cleared(stsbench: Stsbench, tiny_bert
     assert "1 tokenised corpora (2.0 MB)" in listed.err
     assert stsbench("cache", "clear", "--yes").err.startswith("freed ")
     assert json.loads(stsbench("cache", "info", "--json").out) == []
+    assert stsbench("cache", "info", "--csv").out.startswith("model,pooling,prompt,")
     assert not store.exists()

@@ -24,6 +24,15 @@ if TYPE_CHECKING:
     from stsbench.cli.options import FigureChoice, Output
     from stsbench.render.table import Result, Table, Tables
 
+_FIRST_SECONDS, _EVERY_SECONDS = 5.0, 60.0
+"""When a stage gets its first line in a log, and the time between lines."""
+
+UsageError: Any = typer.BadParameter.__mro__[1]
+"""The parser's exception; its module differs between versions of Typer."""
+
+_KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false"}
+"""The expected value, by the start of pydantic's error types."""
+
 
 class ReaderLeftError(Exception):
     """The reader of standard output went away (`| head`)."""
@@ -148,10 +157,6 @@ def unprintable(error: OSError) -> UserError:
     )
 
 
-_FIRST_SECONDS, _EVERY_SECONDS = 5.0, 60.0
-"""When a stage gets its first line in a log, and the time between lines."""
-
-
 @dataclass
 class _Stage:
     began: float
@@ -252,13 +257,6 @@ def progress_bars(*, quiet: bool = False) -> Iterator[Bars]:
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
         yield Bars(shown)
-
-
-UsageError: Any = typer.BadParameter.__mro__[1]
-"""The parser's exception; its module differs between versions of Typer."""
-
-_KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false"}
-"""The expected value, by the start of pydantic's error types."""
 
 
 def sentences_of(error: BaseException) -> tuple[str, ...] | None:

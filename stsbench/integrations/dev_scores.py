@@ -54,6 +54,12 @@ RISE = ("rise", *(f"rise_{limit}" for limit in _LIMITS))
 
 _AVERAGE = "average"
 
+ModelEncode = Callable[["nn.Module", list[str]], Any]
+"""From the model in training and some sentences to an array or tensor of shape (sentences, dimensions)."""
+
+_CHARACTERS = 16_384
+"""The characters in a batch, which is small because the training's tensors are on the device, too."""
+
 
 @dataclass(frozen=True)
 class DevScore:
@@ -258,13 +264,6 @@ def _is_rise(difference: Mapping[str, Any]) -> bool:
     if math.isnan(difference["a"]):
         return not math.isnan(difference["b"])
     return verdict(difference["low"], difference["high"]) == "better"
-
-
-ModelEncode = Callable[["nn.Module", list[str]], Any]
-"""From the model in training and some sentences to an array or tensor of shape (sentences, dimensions)."""
-
-_CHARACTERS = 16_384
-"""The characters in a batch, which is small because the training's tensors are on the device, too."""
 
 
 def live_encoder(encode: EncodeFunction, name: str) -> CallableEncoder:

@@ -30,6 +30,12 @@ _SIMILARITIES = ("cosine", "manhattan", "euclidean")
 _METRICS: tuple[Metric, ...] = ("pearson", "spearman")
 _MTEB_NAMES = {task: name for name, task in MTEB_TASKS.items()}
 
+_NAMES = {"acc": "accuracy", "devacc": ""}
+"""The Hub's names of statistics, where they differ; empty for those that it does not have."""
+
+_LIBRARIES = {"sentence-transformers", "transformers"}
+"""The kinds of checkpoints that are libraries on the Hub."""
+
 
 @dataclass(frozen=True)
 class ExportedResults(Result):
@@ -176,13 +182,6 @@ def _write(files: dict[str, dict[str, Any]], folder: Path, *, overwrite: bool) -
         for name, text in texts.items():
             with atomic_path(folder / name) as path:
                 path.write_text(text, encoding="utf-8")
-
-
-_NAMES = {"acc": "accuracy", "devacc": ""}
-"""The Hub's names of statistics, where they differ; empty for those that it does not have."""
-
-_LIBRARIES = {"sentence-transformers", "transformers"}
-"""The kinds of checkpoints that are libraries on the Hub."""
 
 
 def model_card(

@@ -64,6 +64,11 @@ _META = "model_meta.json"
 _PROTOCOLS = {"SentEval": {"all": "simcse", "wmean": "senteval"}, "MTEB": {"all": "mteb"}}
 _NO_USE = Use(pooling=UNKNOWN, precision=UNKNOWN)
 
+ENDING = "_predictions.json"
+"""The end of the name of a prediction file, after MTEB's name of the task."""
+
+_MODEL_META = "mteb_model_meta"
+
 T = TypeVar("T")
 
 
@@ -239,11 +244,6 @@ def _name_in_path(path: Path) -> str:
             return part.replace("__", "/")
     return path.stem
 
-
-ENDING = "_predictions.json"
-"""The end of the name of a prediction file, after MTEB's name of the task."""
-
-_MODEL_META = "mteb_model_meta"
 
 # Half precision may round a cosine above 1.
 _Cosine = Annotated[float, Field(strict=True, ge=-1.001, le=1.001)]

@@ -30,6 +30,20 @@ BESIDE_TASKS = (
 )
 """Columns of tables that have a column per task; a task of this name is labelled `model [2]`."""
 
+ITEMS = "items.parquet"
+
+KEY = ("kind", "task", "split", "text")
+"""The columns that identify the score a row belongs to; held-out rows of a trained task have another split."""
+
+COLUMNS = {
+    **dict.fromkeys((*KEY, "subset", "item_id"), TEXT),
+    **dict.fromkeys(("sentence_a", "sentence_b", "folded_a", "folded_b"), ID),
+}
+"""The columns that all rows have, with their types; a kind of task adds its own (`Kind.columns`)."""
+
+_MISSING = {"i": -1, "b": False}
+"""The values for missing whole numbers and truth values; missing floats are NaN."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
@@ -149,21 +163,6 @@ KINDS: Mapping[str, Kind] = {
 
 AVERAGES = tuple(kind.average for kind in KINDS.values() if kind.average)
 """The names of the means over tasks; no task has one of them."""
-
-
-ITEMS = "items.parquet"
-
-KEY = ("kind", "task", "split", "text")
-"""The columns that identify the score a row belongs to; held-out rows of a trained task have another split."""
-
-COLUMNS = {
-    **dict.fromkeys((*KEY, "subset", "item_id"), TEXT),
-    **dict.fromkeys(("sentence_a", "sentence_b", "folded_a", "folded_b"), ID),
-}
-"""The columns that all rows have, with their types; a kind of task adds its own (`Kind.columns`)."""
-
-_MISSING = {"i": -1, "b": False}
-"""The values for missing whole numbers and truth values; missing floats are NaN."""
 
 
 def join_items(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:

@@ -1,7 +1,7 @@
 """Formats of a table: terminal, Markdown and LaTeX for readers, CSV and JSON for programs.
 
 `decimals` is the number of digits after the point for readers; `caption` says what the table shows. The index of
-a DataFrame is not shown.
+a DataFrame is not shown. `to_junit` writes verdicts for continuous integration.
 """
 
 import json

@@ -20,6 +20,12 @@ Prepare = Callable[[dotdict, list[Tokens]], Any]
 
 SIDES = ("sentence1", "sentence2")
 
+Shape = tuple[Sequence[str], Callable[[], dict[str, Any]]]
+"""The keys of a shape, and what computes their values."""
+
+ARRAY = "yhat"
+"""The one key whose value is an array, which JSON does not take: it answers, and is never among the keys."""
+
 
 @dataclass(frozen=True)
 class Script:
@@ -222,13 +228,6 @@ def _to_array(returned: Any) -> NDArray[np.float32]:
         return np.asarray(returned, dtype=np.float32)
     except (TypeError, ValueError) as error:
         raise UserError(f"batcher did not return an array of numbers: {error}.") from error
-
-
-Shape = tuple[Sequence[str], Callable[[], dict[str, Any]]]
-"""The keys of a shape, and what computes their values."""
-
-ARRAY = "yhat"
-"""The one key whose value is an array, which JSON does not take: it answers, and is never among the keys."""
 
 
 class Results(dict[str, Any]):

@@ -79,21 +79,15 @@ nitpick_ignore_regex = [
     ("py:class", r"EncodeFunction|Label|Rows|Status|Wanted|Style"),
     # Types that only our own code makes.
     ("py:class", r"stsbench\.(diagnosis\.search\.Search|training\.recipe\.Recipe|scoring\.subjects\.ScoredTask)"),
-    (
-        "py:class",
-        r"stsbench\.analysis\.(base\.Read|compress\.PairedVectors|estimates|inputs).*",
-    ),
-    ("py:class", r"stsbench\.analysis\.(parameters|probes\.Probed|retrieve\.Neigh|stability\.Retyped).*"),
+    ("py:class", r"stsbench\.analysis\.(base\.Read|compress\.PairedVectors|estimates|inputs|stability\.Retyped).*"),
     (
         "py:class",
         r"stsbench\.reproduction\.(answers\.Answer|reproduced\.ReproducedCell|reproduced\.Cost|table_plan\.TablePlan)",
     ),
     ("py:class", r"stsbench\.(published\.schema\.Usage|render\.page\.Pointer)"),
-    ("py:class", r"stsbench\.(render\.table\._Frame|data\.tables\._Pairs)"),
     ("py:class", r"stsbench\.browsing\.sections\.RunSummary"),
-    ("py:class", r"stsbench\.(encoders\.checkpoint\.HashedFiles|scoring\.(task\.Task|gold\.MtebTask))"),
+    ("py:class", r"stsbench\.(encoders\.checkpoint\.HashedFiles|scoring\.task\.Task)"),
     ("py:class", r"stsbench\.(records\.parts\.RecordPart|compat\.senteval\.utils\.dotdict)"),
-    ("py:class", r"stsbench\.records\.imports\.mteb\.Predictions"),
     ("py:class", r"stsbench\.judging\.aligned\.AlignedScores"),
 ]
 

@@ -79,7 +79,10 @@ nitpick_ignore_regex = [
     ("py:class", r"EncodeFunction|Label|Rows|Status|Wanted|Style"),
     # Types that only our own code makes.
     ("py:class", r"stsbench\.(diagnosis\.search\.Search|training\.recipe\.Recipe|scoring\.subjects\.ScoredTask)"),
-    ("py:class", r"stsbench\.analysis\.(base\.Read|compress\.PairedVectors|estimates|inputs|stability\.Retyped).*"),
+    (
+        "py:class",
+        r"stsbench\.analysis\.(base\.Read|compress\.PairedVectors|estimates|inputs|stability\.Retyped).*",
+    ),
     (
         "py:class",
         r"stsbench\.reproduction\.(answers\.Answer|reproduced\.ReproducedCell|reproduced\.Cost|table_plan\.TablePlan)",

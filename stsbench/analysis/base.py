@@ -282,13 +282,11 @@ class OfVectors(OfTexts):
     """An analysis of the distinct sentences of tasks, a list of `ScoredVectors` per model."""
 
     def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, Sequence[ScoredVectors]]:
-        models = {}
-        for name, subject in subjects.items():
-            key = "vectors", id(subject), self.tasks, self.data, self.data_dirs
-            models[name] = self.read_once(partial(self._vectors, name, subject), *key)
-            for task in models[name]:
-                task.require_directions(name)
-        return models
+        key = self.tasks, self.data, self.data_dirs
+        return {
+            name: self.read_once(partial(self._vectors, name, subject), "vectors", id(subject), *key)
+            for name, subject in subjects.items()
+        }
 
     def _vectors(self, name: str, subject: Subject) -> list[ScoredVectors]:
         record, scored = self.scored(name, subject)
@@ -300,6 +298,7 @@ class OfVectors(OfTexts):
             # Whitening is fitted on the sentences of one task, as often as they occur.
             sentences = [texts[number] for side in SENTENCES for number in task.pairs[side].tolist()]
             models.append(ScoredVectors.of(task, vectors_of(subject, sentences, self.progress), chains))
+            models[-1].require_directions(name)
         return models
 
 

@@ -236,7 +236,7 @@ class Forward:
     Attributes:
         chunk: sequences in one forward pass; None for all.
         graphs: the recorded passes of a GPU; None without any.
-        tokens: padded tokens in one forward pass, in place of `chunk`; None to count sequences.
+        tokens: padded tokens in one forward pass of a CPU, in place of `chunk`; None to count sequences.
         at_once: concurrent passes on a CPU, as long as torch, whose generator threads share, draws nothing in
         them.
         apart: whether torch draws nothing in a pass with dropout.
@@ -258,7 +258,7 @@ class Forward:
             self.pad_id,
             multiple=1 if self.graphs is None else WIDTH,
             tokens=self.tokens,
-            shares=_SHARES if self.device == "cpu" else 1,
+            shares=_SHARES,
         )
 
     def move(self, tensor: Tensor) -> Tensor:

@@ -77,14 +77,14 @@ class Trainer:
         self.graphs = Graphs() if device.startswith("cuda") and has_graphs(recipe) else None
         by_tokens = device == "cpu" and recipe.optimiser.chunk is None
         forward = Forward(
-            base.tokenizer.pad_id,
-            recipe.optimiser.chunk,
-            device,
-            recipe.precision,
-            self.graphs,
-            _TOKENS_ON_CPU if by_tokens else None,
-            min(torch.get_num_threads(), _MOST_AT_ONCE) if device == "cpu" else 1,
-            device == "cpu" and numpy_draws(self.model.transformer),
+            pad_id=base.tokenizer.pad_id,
+            chunk=recipe.optimiser.chunk,
+            device=device,
+            precision=recipe.precision,
+            graphs=self.graphs,
+            tokens=_TOKENS_ON_CPU if by_tokens else None,
+            at_once=min(torch.get_num_threads(), _MOST_AT_ONCE) if device == "cpu" else 1,
+            apart=device == "cpu" and numpy_draws(self.model.transformer),
         )
         behind = self.evaluating.tail if isinstance(self.evaluating.tail, nn.Module) else nn.Identity()
         self.tasks = [TaskTerm(task, recipe, base, self.model, behind, forward, world) for task in tasks]

@@ -18,6 +18,14 @@ from platformdirs import user_cache_dir
 
 from stsbench.base.errors import UserError
 
+DIGEST = "digest"
+"""The field of a JSON file that holds the fingerprint of all its other fields, to detect accidents and edits."""
+
+_FILES = "files"
+
+_replacements: list[Path] = []
+"""The cache folders of `cache_at`, of which the last is used."""
+
 
 @contextmanager
 def atomic_path(target: Path) -> Iterator[Path]:
@@ -193,9 +201,6 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-_replacements: list[Path] = []
-
-
 def cache_dir(*, own: bool = False) -> Path:
     """Returns the cache folder: that of `cache_at`, unless `own`; `STSBENCH_CACHE`; or `~/.cache/stsbench`."""
     chosen = os.environ.get("STSBENCH_CACHE") or user_cache_dir("stsbench")
@@ -210,12 +215,6 @@ def cache_at(path: Path) -> Iterator[None]:
         yield
     finally:
         _replacements.pop()
-
-
-DIGEST = "digest"
-"""The field of a JSON file that holds the fingerprint of all its other fields, to detect accidents and edits."""
-
-_FILES = "files"
 
 
 def fingerprint(*parts: Any) -> str:

@@ -56,6 +56,18 @@ DEVICE_OF_JOBS = "STSBENCH_DEVICE"
 BACKENDS = {TORCH: tuple(PRECISIONS), "openvino": ("fp32", "bf16", "int8")}
 """The precisions of each program. In those that are missing, a vector would depend on its batch."""
 
+CALIBRATION_SENTENCES = 256
+_CALIBRATION_SEED = 0
+
+_FILE = "model.xml"
+
+_HINTS = {"fp32": "f32", "bf16": "bf16", "int8": "f32"}
+"""OpenVINO's hint for layers that are not quantised; its default on a CPU is not fp32."""
+
+_Integers = NDArray[np.int64]
+_Compute = Callable[[_Integers, _Integers], list[NDArray[np.float32]]]
+"""Maps token ids and mask, shape (rows, width), to all hidden states, (rows, width, dimensions)."""
+
 
 def require_combination(use: Use) -> None:
     """Refuses a back end, precision, attention kernel or mask that does not exist, or not together with others."""
@@ -113,19 +125,6 @@ def _may_have_accelerator() -> bool:
     except OSError:
         return Path("/dev/kfd").exists()  # AMD's
     return True
-
-
-CALIBRATION_SENTENCES = 256
-_CALIBRATION_SEED = 0
-
-_FILE = "model.xml"
-
-_HINTS = {"fp32": "f32", "bf16": "bf16", "int8": "f32"}
-"""OpenVINO's hint for layers that are not quantised; its default on a CPU is not fp32."""
-
-_Integers = NDArray[np.int64]
-_Compute = Callable[[_Integers, _Integers], list[NDArray[np.float32]]]
-"""Maps token ids and mask, shape (rows, width), to all hidden states, (rows, width, dimensions)."""
 
 
 @cache

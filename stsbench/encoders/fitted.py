@@ -42,6 +42,26 @@ from stsbench.encoders.use import Use, names, option_of
 _NOISE = 1e-8
 _CONSTANT = 1e-20
 
+Method = Literal["whitening", "flow"]
+Tensors = Mapping[str, NDArray[Any]]
+
+KIND = "fitted"
+"""The kind of the identity of a fitted encoder."""
+
+FIT, TENSORS = "fit.json", "fit.safetensors"
+"""The files of a fit; the first makes a folder that of a fit."""
+
+SENTENCES = "sentences"
+"""The tensor with the ids of the sentences, as `folded_ids` gives them."""
+
+_AGAIN = "fit again with `stsbench fit`"
+_UNCHANGED = ("weights_sha256", "tokenizer_sha256", "config_sha256", "modules", "normalizes")
+_LONGEST_NAME = 60
+_FREE = {"backend", "precision", "revision", "device", "trust_remote_code", *names("afterwards")}
+"""Options that may differ from those of the fit."""
+
+_REMEMBERED = ("max_length", "prompt", "attention", "attention_mask")
+
 
 def normalize(vectors: FloatMatrix, out: FloatMatrix | None = None) -> FloatMatrix:
     """Scales rows to unit length; zero vectors stay zero.
@@ -138,27 +158,6 @@ def whitening_of(
             f"fewer ({option} {usable})."
         )
     return mean, directions[:, :kept] / np.sqrt(variances[:kept])
-
-
-Method = Literal["whitening", "flow"]
-Tensors = Mapping[str, NDArray[Any]]
-
-KIND = "fitted"
-"""The kind of the identity of such an encoder."""
-
-FIT, TENSORS = "fit.json", "fit.safetensors"
-"""The files of a fit; the first makes a folder that of a fit."""
-
-SENTENCES = "sentences"
-"""The tensor with the ids of the sentences, as `folded_ids` gives them."""
-
-_AGAIN = "fit again with `stsbench fit`"
-_UNCHANGED = ("weights_sha256", "tokenizer_sha256", "config_sha256", "modules", "normalizes")
-_LONGEST_NAME = 60
-_FREE = {"backend", "precision", "revision", "device", "trust_remote_code", *names("afterwards")}
-"""Options that may differ from those of the fit."""
-
-_REMEMBERED = ("max_length", "prompt", "attention", "attention_mask")
 
 
 class FittedOn(BaseModel):

@@ -16,12 +16,27 @@ from stsbench.base.progress import Progress, silent
 Similarity = Literal["cosine", "dot", "euclidean", "manhattan"]
 
 Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+Item = TypeVar("Item")
+Part = TypeVar("Part")
 
 SIMILARITIES: tuple[Similarity, ...] = get_args(Similarity)
 """The similarities, by their name in a signature."""
 
 _BLOCK_BYTES = 2**20
 """Size of a block of float64 vectors, chosen to fit into the cache of a core."""
+
+QUERIES_AT_ONCE = 256
+
+_NO_DIRECTION = 1e-9
+"""Vectors shorter than this share of the longest uncentred one are rounding noise."""
+
+_DECIMALS = 9
+"""Cosines that agree to this many decimals are ties."""
+
+_MOST_THREADS = 4
+"""Largest number of threads; it bounds memory on machines with many cores."""
 
 
 def pair_similarities(
@@ -97,17 +112,6 @@ _FORMULAS: Mapping[Similarity, Callable[[Floats, Floats], Floats]] = {
 def zero_rows(vectors: NDArray[np.floating[Any]]) -> NDArray[np.bool_]:
     """Returns the (m,) mask of rows that are all zero, such as texts without a known word."""
     return np.asarray(~vectors.any(axis=1))
-
-
-Counts = NDArray[np.int64]
-
-QUERIES_AT_ONCE = 256
-
-_NO_DIRECTION = 1e-9
-"""Vectors shorter than this share of the longest uncentred one are rounding noise."""
-
-_DECIMALS = 9
-"""Cosines that agree to this many decimals are ties."""
 
 
 class Directions(NamedTuple):
@@ -257,13 +261,6 @@ def hubness(neighbours: Counts) -> Hubness:
     return Hubness(counts, skewness, share, terms, share_terms)
 
 
-Item = TypeVar("Item")
-Part = TypeVar("Part")
-
-_MOST = 4
-"""Largest number of threads; it bounds memory on machines with many cores."""
-
-
 def in_threads(function: Callable[[Item], Part], items: Sequence[Item]) -> Iterator[Part]:
     """Yields the results of a function for the items, in order, computed in up to four threads.
 
@@ -276,7 +273,7 @@ def in_threads(function: Callable[[Item], Part], items: Sequence[Item]) -> Itera
     """
     blas = ThreadpoolController().select(user_api="blas")
     threads = max((library["num_threads"] for library in blas.info()), default=1)
-    workers = min(threads, _MOST, len(items))
+    workers = min(threads, _MOST_THREADS, len(items))
     with blas.limit(limits=1):
         if workers <= 1:
             yield from map(function, items)

@@ -259,9 +259,12 @@ def _jobs_of_cell(experiment: Experiment, cell: _Cell) -> Iterator[Job]:
     if "checkpoint" in cell.changes:
         yield Job(seed=None, recipe=None, checkpoint=_checkpoint(cell), **common)
         return
-    recipe = _recipe(experiment, cell).model_dump(mode="json")
+    recipe = _recipe(experiment, cell)
+    if experiment.measure.last and not recipe.saving.keep:
+        raise UserError("measure.last needs the checkpoint of the last step: set saving.keep to 1 or more.")
+    plain = recipe.model_dump(mode="json")
     for seed in experiment.seeds:
-        yield Job(seed=seed, recipe={**recipe, "seed": seed}, checkpoint=None, **common)
+        yield Job(seed=seed, recipe={**plain, "seed": seed}, checkpoint=None, **common)
 
 
 def _postprocessing(cell: _Cell) -> dict[str, Any]:

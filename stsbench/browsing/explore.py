@@ -32,6 +32,9 @@ Floats = NDArray[np.float64]
 MODELS = ("a", "b")
 """The suffixes of the columns of the first and the second run."""
 
+_DECIMALS = {"similarity": 5, "rank": 2, "residual": 2, "influence": 7, "gain": 7, "gold": 4, "score": 6}
+"""The decimals of each column in the page."""
+
 
 @dataclass(frozen=True)
 class Total:
@@ -197,10 +200,6 @@ def payload(
         "columns": columns,
         "sentences": sentences,
     }
-
-
-_DECIMALS = {"similarity": 5, "rank": 2, "residual": 2, "influence": 7, "gain": 7, "gold": 4, "score": 6}
-"""The decimals of each column in the page."""
 
 
 def _values(table: pd.DataFrame, name: str) -> list[Any]:

@@ -31,6 +31,12 @@ from stsbench.scoring.recompute import require_recomputed
 from stsbench.scoring.settings import Intervals
 from stsbench.statistics import DEPENDENCE
 
+COMPARED = MOST
+"""The number of runs of a section that are compared pair by pair."""
+
+Limited = tuple[float | None, float | None, float | None]
+"""A score x 100 and the limits of its interval; None if missing."""
+
 
 class BoardCache:
     """Plain data by key, one JSON file each with a checksum; `problem` says why a value could not be stored."""
@@ -130,13 +136,6 @@ def items_digest(table: pd.DataFrame) -> str:
     """Returns a hash of a task's items, their sentences and gold scores or labels, in any order."""
     names = ["subset", "item_id", *(name for name in ("gold", "label") if name in table), *SENTENCES, *FOLDED]
     return hashlib.sha256(np.sort(pd.util.hash_pandas_object(table[names], index=False)).tobytes()).hexdigest()
-
-
-COMPARED = MOST
-"""The number of runs of a section that are compared pair by pair."""
-
-Limited = tuple[float | None, float | None, float | None]
-"""A score x 100 and the limits of its interval; None if missing."""
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,11 @@ from stsbench.scoring.tasks import SAMPLE, STS_TASKS
 
 _SPLITS = ("test", "dev", "all")
 
+_CHECKPOINTS = {"transformer", "sentence-transformers"}
+
+_SPECIAL_TOKENS = 8
+"""At least as many as any tokenizer puts around a text."""
+
 
 @dataclass(frozen=True)
 class TaskPairs:
@@ -166,11 +171,6 @@ def readable_by(encoder: Encoder, data: DiagnosisData, text: str) -> DiagnosisDa
         note = "Not tried: other splits and texts, because their sentences have no vectors."
         return replace(data, sets=tuple(kept), notes=(*data.notes, note))
     return data
-
-
-_CHECKPOINTS = {"transformer", "sentence-transformers"}
-_SPECIAL_TOKENS = 8
-"""At least as many as any tokenizer puts around a text."""
 
 
 @dataclass(frozen=True)

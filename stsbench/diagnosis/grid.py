@@ -26,6 +26,8 @@ Scores = NDArray[np.float64]
 Place = tuple[int, ...]
 """The number of the value on each axis; 0 is your setting."""
 
+_NEAR_LAYERS = (-2, -3, -4)
+
 
 @dataclass(frozen=True)
 class Point:
@@ -145,9 +147,6 @@ def inside(shape: Place, place: Place) -> Place:
     (0, 2)
     """
     return tuple(chosen if size > 1 else 0 for chosen, size in zip(place, shape, strict=True))
-
-
-_NEAR_LAYERS = (-2, -3, -4)
 
 
 @dataclass(frozen=True)

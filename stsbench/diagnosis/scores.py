@@ -1,4 +1,4 @@
-"""From vectors to the grid: the pairs of each task are compared, correlated and aggregated in all ways."""
+"""From vectors to the grid and beyond: the pairs of each task are compared, correlated, aggregated in all ways."""
 
 import time
 from collections import defaultdict
@@ -41,6 +41,12 @@ from stsbench.statistics.neighbours import SIMILARITIES, in_threads, pair_simila
 
 CROSSED = (SIMILARITY.name, NORMALIZE.name, METRIC.name, AGGREGATION.name)
 """The axes that are scored for every way of using the encoder."""
+
+_MOST_NAMED = 4
+"""Ways that were not tried and are named in a note."""
+
+_Vectors = tuple[Mapping[str, FloatMatrix], NDArray[np.int64]]
+"""The vectors by pooling, and the row of each sentence in them."""
 
 
 @dataclass(frozen=True)
@@ -178,13 +184,6 @@ def _axes(data: DiagnosisData, encoded: Encoded, identity: Identity, protocol: P
         NORMALIZE.over([not unit] if scaling_matters else [], unit),
         average_axis(data.tasks),
     )
-
-
-_MOST_NAMED = 4
-"""Ways that were not tried and are named in a note."""
-
-_Vectors = tuple[Mapping[str, FloatMatrix], NDArray[np.int64]]
-"""The vectors by pooling, and the row of each sentence in them."""
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,9 @@ from stsbench.statistics import DEPENDENCE, LEVEL, Dependence
 from stsbench.statistics.estimate import Estimate, verdict
 from stsbench.statistics.intervals import lower_bound, pairs_needed, upper_bound
 
+MARGIN = 0.3
+"""Default of the margin, in points."""
+
 
 def check(
     run: RunRecord | str | Path,
@@ -70,10 +73,6 @@ def check(
     default = [f"{MARGIN} points is the default margin: choose yours with --margin."] if margin is None else []
     result = check_baseline(record, earlier, MARGIN if margin is None else margin, interval=interval)
     return replace(result, notes=(*default, *notes))
-
-
-MARGIN = 0.3
-"""Default of the margin, in points."""
 
 
 def check_baseline(

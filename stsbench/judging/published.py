@@ -34,6 +34,34 @@ AVERAGES = {"Avg. STS": STS_TASKS, "Avg. transfer": TRANSFER_TASKS}
 
 _METRICS = {"acc": "accuracy", "devacc": "accuracy"}
 
+_FIELDS = ("split", "aggregation", "metric", "similarity", "text")
+
+_OPTIONS: Mapping[str, Collection[str]] = {
+    "aggregation": AGGREGATIONS,
+    "metric": CORRELATIONS,
+    "similarity": SIMILARITIES,
+    "text": TEXTS,
+}
+
+_OTHER_DATA = {"modified": "modified", "user": "your own"}
+
+Comparable = tuple[PublishedRow, Mapping[tuple[str, str], float]]
+"""A row, and its values x 100 by kind and task, or by kind and average if it is over the record's tasks."""
+
+AUTO = "auto"
+"""Selects the rows of the run's own checkpoint."""
+
+TOLERANCE = 0.05
+"""Default of the allowed difference in points: machines, libraries and rounding differ by less."""
+
+_ROUNDING = 1e-9
+
+_UNSTATED = (
+    *(name for name in SIGNED if name not in {"pooling", "max_length", "backend", "normalize"}),
+    "postprocessing",
+)
+"""Settings that few rows state; their defaults are assumed."""
+
 
 @dataclass(frozen=True)
 class MeasuredScore:
@@ -80,18 +108,6 @@ def _choices(score: Score, statistic: str) -> Mapping[str, str]:
     return {**choices, "data": score.data.status}
 
 
-_FIELDS = ("split", "aggregation", "metric", "similarity", "text")
-
-_OPTIONS: Mapping[str, Collection[str]] = {
-    "aggregation": AGGREGATIONS,
-    "metric": CORRELATIONS,
-    "similarity": SIMILARITIES,
-    "text": TEXTS,
-}
-
-_OTHER_DATA = {"modified": "modified", "user": "your own"}
-
-
 @dataclass(frozen=True)
 class Fit:
     """The measured scores for a published setting.
@@ -133,10 +149,6 @@ def open_fields(fits: Iterable[Fit]) -> list[str]:
     """Returns the choices that match only because a source does not state them, each once."""
     parts = [part for fit in fits for part in fit.parts]
     return list(dict.fromkeys(f"{name}: {why}" for part in parts for name, why in _compared(*part)[1]))
-
-
-Comparable = tuple[PublishedRow, Mapping[tuple[str, str], float]]
-"""A row, and its values x 100 by kind and task, or by kind and average if it is over the record's tasks."""
 
 
 def published_beside(record: RunRecord) -> Iterator[Comparable]:
@@ -206,15 +218,6 @@ def _remedy(field: str, setting: Setting, there: str) -> str:
 def is_score(cell: PublishedCell) -> bool:
     """Returns whether a published value is a score, not a difference or a count."""
     return cell.setting.task != "delta" and cell.setting.unit != "pairs"
-
-
-AUTO = "auto"
-"""Selects the rows of the run's own checkpoint."""
-
-TOLERANCE = 0.05
-"""Default of the allowed difference in points: machines, libraries and rounding differ by less."""
-
-_ROUNDING = 1e-9
 
 
 def rows_to_check(record: RunRecord, against: str = AUTO) -> list[PublishedRow]:
@@ -352,13 +355,6 @@ def _files_text(rows: Sequence[PublishedRow], record: RunRecord) -> str:
             of = names.setdefault("same as" if is_same else "different from", [])
             of += [what] if what not in of else []
     return "; ".join(f"{listed(of)}: {how} those of the published row" for how, of in names.items())
-
-
-_UNSTATED = (
-    *(name for name in SIGNED if name not in {"pooling", "max_length", "backend", "normalize"}),
-    "postprocessing",
-)
-"""Settings that few rows state; their defaults are assumed."""
 
 
 def _use_remarks(row: PublishedRow, record: RunRecord) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The result of a check: a verdict on every score and on the run, for readers, programs and CI services."""
+"""Judgements: results whose answer is a sentence. That of `check` has a verdict on every score and on the run."""
 
 import html
 import json
@@ -17,6 +17,18 @@ from stsbench.render.formats import Case, Status, to_junit
 from stsbench.render.table import Result, Table, Tables
 from stsbench.render.text import one_line
 from stsbench.statistics import estimate
+
+Verdict = Literal["pass", "fail", "not comparable", "not measured", "no value"] | estimate.Verdict
+
+EXIT_CODES: Mapping[Verdict, int] = {
+    "not comparable": 2,
+    "fail": 1,
+    "worse": 1,
+    "undecided": 3,
+    "within margin": 0,
+    "pass": 0,
+}
+"""Exit code of the command for each verdict, the worst first; missing values have none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,19 +112,6 @@ def p_text(p: float) -> str | None:
     if math.isnan(p):
         return None
     return f"{p:.3f}" if p >= 0.001 else "<0.001"
-
-
-Verdict = Literal["pass", "fail", "not comparable", "not measured", "no value"] | estimate.Verdict
-
-EXIT_CODES: Mapping[Verdict, int] = {
-    "not comparable": 2,
-    "fail": 1,
-    "worse": 1,
-    "undecided": 3,
-    "within margin": 0,
-    "pass": 0,
-}
-"""Exit code of the command for each verdict, the worst first; missing values have none."""
 
 
 @dataclass(frozen=True)

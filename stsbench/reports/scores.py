@@ -1,4 +1,4 @@
-"""The scores of a report: a table for each kind of task, intervals, subsets, and what people score."""
+"""The scores of a report: tables by kind of task, intervals, subsets, what people score, how to repeat them."""
 
 import math
 import shlex
@@ -22,6 +22,10 @@ from stsbench.statistics.intervals import Limits, correlation_interval
 
 Runs = Mapping[str, RunRecord]
 """Records by their labels in the report."""
+
+_COLUMNS = ("task", "ceiling", "people", "low", "high", "people's pairs")
+
+_HASHES = ("weights_sha256", "tokenizer_sha256", "config_sha256")
 
 
 def scores(runs: Runs) -> Section:
@@ -122,9 +126,6 @@ def interval_text(low: float, high: float, level: float) -> str:
     return f"{100 * level:g} % interval {low:.2f} to {high:.2f}"
 
 
-_COLUMNS = ("task", "ceiling", "people", "low", "high", "people's pairs")
-
-
 def people(runs: Runs) -> Section | None:
     """Returns the models' Pearson correlations beside people's and the ceiling; None if neither is known.
 
@@ -170,9 +171,6 @@ def _of_sample(correlation: float, pairs: int) -> Limits:
     """Returns the interval of a Pearson correlation; Fisher's z has the variance 1 / (n - 3)."""
     variance = (1 - correlation**2) ** 2 / (pairs - 3)
     return correlation_interval(correlation, Variance(variance, variance, math.inf), pairs, metric="pearson")
-
-
-_HASHES = ("weights_sha256", "tokenizer_sha256", "config_sha256")
 
 
 def reproducibility(runs: Runs) -> Section:

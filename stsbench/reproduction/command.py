@@ -25,7 +25,7 @@ def reproduce(
     ] = "",
     scale: Annotated[
         str,
-        typer.Option(help="`demo` (minutes), `laptop` (a small base, a few thousand sentences) or `paper`."),
+        typer.Option(help="`demo` (minutes), `laptop` (a small base, a thousand sentences) or `paper`."),
     ] = "demo",
     out: Annotated[
         Path | None,

@@ -1,7 +1,7 @@
 """`stsbench train`."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -115,7 +115,7 @@ def _print_recipes(output: Output) -> None:
     print_table(Table(recipe_list()), output)
 
 
-def _print_recipe(name: str, overrides: list[str] | tuple[()]) -> None:
+def _print_recipe(name: str, overrides: Sequence[str]) -> None:
     from stsbench.training.recipe import as_yaml, read_recipe, remarks_on_tests, traceable_sentence
 
     recipe = read_recipe(name, overrides)

@@ -184,8 +184,8 @@ def train(
         out: the folder of the training; by default `runs/<recipe>`.
         base: the checkpoint to start from; by default the recipe's.
         seed: the seed of everything random; by default the recipe's.
-        overrides: change a value of the recipe, as `key=value`.
-        columns: columns of the corpus to read, in order, with commas; by default all.
+        overrides: changes to the recipe, each as `key=value`.
+        columns: names of the corpus columns to read, in order; by default all.
         resume: resume the training in this folder, in place of all of the above, to the same weights bit by bit.
         device: `auto`, `cpu`, `cuda` or `mps`.
         data_dirs: folders to look for the dev set in, before `STSBENCH_DATA` and the cache.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from stsbench.base.errors import UserError
-from stsbench.base.machine import is_of_memory, require_memory
+from stsbench.base.machine import is_of_memory
 from stsbench.encoders.checkpoint import Checkpoint
 from stsbench.encoders.libraries import quiet_transformers, reason_of, reporting_failures
 from stsbench.encoders.poolers import AUTO, NoHeadError, Reading, parse_pooling, read_vectors
@@ -22,6 +22,7 @@ from stsbench.encoders.weights import (
     load_tail,
     merge_adapter,
     require_floats,
+    require_memory_for,
     require_own_weights,
     trained_head,
     weight_files,
@@ -318,10 +319,7 @@ def load_network(
     device, mask = use.device, use.attention_mask
     with checkpoint.reading(files):
         dtype = getattr(torch, PRECISIONS[use.precision])
-        size = sum(path.stat().st_size for path in checkpoint.weight_files())
-        require_memory(
-            size, f"the weights of {checkpoint.name}", "use a smaller model or a machine with more memory"
-        )
+        require_memory_for(checkpoint, use.precision)
         model, has_all_weights = _load_model(checkpoint, use, dtype)
         if adapter is not None:
             model = merge_adapter(model, adapter)

@@ -6,12 +6,15 @@ Also what is loaded beside the network: LoRA adapters, which are merged into it,
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stsbench.base.errors import UserError, require
+from stsbench.base.machine import require_memory
 from stsbench.encoders.checkpoint import ADAPTER_CONFIG, AGAIN, Checkpoint, find_checkpoint
 from stsbench.encoders.libraries import reason_of, reporting_failures
+from stsbench.encoders.use import FP32
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -56,9 +59,20 @@ def require_floats(model: Any, files: Iterable[Path]) -> None:
     """Checks that stored weights are floating-point numbers: quantised integers would be taken for the weights."""
     parameters, name_of = {name for name, _ in model.named_parameters()}, _without_prefix_of(model)
     for file in files:
-        for tensor, kind in described(file).items():
+        for tensor, (kind, _) in described(file).items():
             if kind not in _FLOATS and name_of(tensor) in parameters:
                 raise UserError(f"{file} stores {tensor} as {kind}. Use the checkpoint before quantisation.")
+
+
+def require_memory_for(checkpoint: Checkpoint, precision: str) -> None:
+    """Checks that the weights fit in memory in the precision of the computation, whatever that of their files."""
+    numbers = sum(prod(tensor.shape) for file in checkpoint.weight_files() for tensor in described(file).values())
+    is_full = precision == FP32
+    require_memory(
+        numbers * (4 if is_full else 2),
+        f"the weights of {checkpoint.name} in {precision}",
+        f"use {'--precision bf16, ' if is_full else ''}a smaller model or a machine with more memory",
+    )
 
 
 def _without_prefix_of(model: Any) -> Callable[[str], str]:
@@ -80,8 +94,15 @@ def read_weights(path: Path, device: str = "cpu") -> "dict[str, Tensor]":
         return {str(name): tensor for name, tensor in content.items()}
 
 
-def described(path: Path) -> dict[str, str]:
-    """Returns the kind of numbers of each tensor of a weight file; nothing for a damaged safetensors file.
+class Described(NamedTuple):
+    """A tensor's kind of numbers, as safetensors names it, and its shape."""
+
+    kind: str
+    shape: Sequence[int]
+
+
+def described(path: Path) -> dict[str, Described]:
+    """Returns kind and shape of each tensor of a weight file; nothing for a damaged safetensors file.
 
     Every kind of floating-point number in a file saved by torch is reported as F32.
     """
@@ -93,12 +114,16 @@ def described(path: Path) -> dict[str, str]:
             raise UserError(
                 f"{path} holds {_first_of(others)}, which is not a tensor. Use a checkpoint of weights."
             )
-        return {name: "F32" if value.is_floating_point() else str(value.dtype) for name, value in weights.items()}
+        return {
+            name: Described("F32" if value.is_floating_point() else str(value.dtype), tuple(value.shape))
+            for name, value in weights.items()
+        }
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(path, framework="numpy") as file:
-            return {name: file.get_slice(name).get_dtype() for name in sorted(file.keys())}
+            tensors = {name: file.get_slice(name) for name in sorted(file.keys())}
+            return {name: Described(tensor.get_dtype(), tensor.get_shape()) for name, tensor in tensors.items()}
     except (OSError, SafetensorError):  # reported when the weights are loaded
         return {}
 

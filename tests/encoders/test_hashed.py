@@ -82,7 +82,7 @@ def test_weights_replaced_between_hashing_and_reading_are_reported(way, two, mon
             os.utime(weights, ns=(stamps.st_atime_ns, stamps.st_mtime_ns))
 
     encoder = load(folder, pooling="avg")
-    before(monkeypatch, network_module, "require_memory", replace)
+    before(monkeypatch, network_module, "require_memory_for", replace)
     refused(r"here/model\.safetensors", encoder)
     # Nothing went into the cache under the wrong name.
     mine = vectors(load(folder, pooling="avg"))

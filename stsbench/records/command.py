@@ -32,6 +32,8 @@ class ShownOutput(Output):
         super().__post_init__()
         if (self.format == "mteb") != (self.out is not None):
             raise UserError("--format mteb writes files into the folder --out: give both, or neither.")
+        if self.out is None and (self.model or self.overwrite):
+            raise UserError("--model and --overwrite apply to --format mteb: add it and --out, or leave them out.")
 
 
 @expand

@@ -26,6 +26,8 @@ COMMANDS = [
     ("run --kfold", "'--kfold' requires an argument"),
     ("run --overwrite=yes", "'--overwrite' does not take a value"),
     ("check", "RUN is missing"),
+    ("show a --format mteb", "give both, or neither"),
+    ("show a --model owner/name", "apply to --format mteb"),
     ("rank a b --draws 10000000000000", "--draws .*less than or equal to 1000000"),
     ("compare a b --level nan", "--level"),
     ("compare a b --interval dyadik", "--interval"),

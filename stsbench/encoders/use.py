@@ -318,8 +318,9 @@ def use_signature(use: Use) -> str:
         if name == "backend" or (sign and value in {DEFAULTS[name], "", False}):
             continue
         texts = value if isinstance(value, tuple) else ("" if value is True else str(value),)
+        unescaped = "+" if name in PROMPTS else "+@,#"
         try:
-            parts.append(f"{sign}{','.join(quote(text, safe=_safe_in(name)) for text in texts)}")
+            parts.append(f"{sign}{','.join(quote(text, safe=unescaped) for text in texts)}")
         except UnicodeEncodeError as error:
             raise UserError(f"{option_of(name)} {value!r} contains characters that are not UTF-8.") from error
     return "|".join(parts)
@@ -394,8 +395,3 @@ def shown(name: str, value: object, most: int | None = None) -> str:
     texts = value if isinstance(value, tuple) else (str(value),)
     cut = [text if most is None or len(text) <= most else f"{text[:most]}…" for text in texts]
     return ", ".join(map(repr, cut) if name in PROMPTS else cut)
-
-
-def _safe_in(name: str) -> str:
-    """Returns the characters of a value that its signature does not escape."""
-    return "+" if name in PROMPTS else "+@,#"

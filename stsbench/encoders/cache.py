@@ -6,7 +6,7 @@ needs neither the tokenizer nor the weights. SQLite handles concurrent and kille
 checksum, and a damaged row is dropped and encoded again.
 
 The cache stays below `STSBENCH_CACHE_SIZE` (bytes, or "5GB", "500 MB"; default 10 GiB): the least recently used
-files are deleted first, including the board's file.
+files are deleted first.
 """
 
 import hashlib

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import require_file, sha256_of
-from stsbench.data.rows import PACKED, TABLES
+from stsbench.data.rows import PACKED, TABLES, suffix_of
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.use import Use
 from stsbench.records.imports import NotResultsError, are_predictions, import_scores
@@ -86,7 +86,7 @@ def import_results(
         return (_import_similarities if is_vector else import_predictions)(path, choices, model, settings)
     if identical_ids is not None:
         raise UserError("--identical-ids needs documents found for queries: add --gold, or leave it out.")
-    if any(suffix in TABLES for suffix in path.suffixes[-2:]):
+    if suffix_of(path) in TABLES:
         if aggregation is not None:
             raise UserError("--aggregation needs subsets, which a table of items does not have: leave it out.")
         return _import_items(path, model, settings)

@@ -13,11 +13,12 @@ from stsbench.base.errors import MINILM as MINILM_EXTRA
 from stsbench.base.errors import MODELS, UserError, require
 from stsbench.encoders.backends import require_combination, resolve_device
 from stsbench.encoders.checkpoint import ADAPTER_CONFIG, MINILM, PACKAGED, Checkpoint, find_checkpoint
+from stsbench.encoders.endpoint import is_address, load_endpoint
 from stsbench.encoders.fitted import FittedEncoder, holds_fit, read_fit
 from stsbench.encoders.libraries import reporting_failures
 from stsbench.encoders.mteb_models import PREFIX, load_from_mteb
 from stsbench.encoders.poolers import AUTO, parse_pooling
-from stsbench.encoders.prompts import SidedEncoder, own_prompt, prompts_as_texts
+from stsbench.encoders.prompts import SidedEncoder, named_prompts, own_prompt, prompts_as_texts
 from stsbench.encoders.protocol import Encoder
 from stsbench.encoders.sentence_transformers import (
     is_of_model2vec,
@@ -62,7 +63,8 @@ def load(model: Model, **options: Any) -> Encoder:
             Hugging Face Hub name (Transformers, sentence-transformers or SimCSE-style training checkpoint); the
             folder of a fitted whitening or flow (`fit`); static embeddings (sentence-transformers' or model2vec's
             folder); a file of word vectors (GloVe or word2vec, text or binary);
-            `mteb:NAME`, as mteb loads the model, with its prompts; `module:function`; any callable
+            `mteb:NAME`, as mteb loads the model, with its prompts; the address and name of a served model
+            (`http://127.0.0.1:8000/v1#NAME`: the OpenAI embeddings protocol); `module:function`; any callable
             `list[str] -> array`, or an object with such a method `encode`; `SavedVectors`; or a loaded encoder,
             which is returned unchanged.
         options: the fields of `Use`.
@@ -87,7 +89,13 @@ def load_with(model: Model, use: Use) -> Encoder:
         raise UserError(f"--max-length {use.max_length} leaves no room for a word. Use 3 or more.")
     if isinstance(model, Encoder) or is_callable(model):
         return _load_object(model, use)
-    name = str(model)
+    return _load_named(str(model), use)
+
+
+def _load_named(name: str, use: Use) -> Encoder:
+    if is_address(name):
+        _refuse(replace(use, prompt=None, prompt_name=None, prompts=None, revision=None), "a server")
+        return load_endpoint(name, use)
     path = Path(name).expanduser()
     if path.is_file() and any(suffix in WORD_VECTOR_SUFFIXES for suffix in path.suffixes[-2:]):
         _refuse(use, "word vectors, which are averaged", pooling="avg")
@@ -271,7 +279,8 @@ class Choices:
 
     def texts(self, use: Use) -> Use:
         """Returns a use with the template, and the texts of prompts in place of their names."""
-        use, notes = prompts_as_texts(self._checkpoint, replace(use, template=self._template(use)))
+        use = replace(use, template=self._template(use))
+        use, notes = prompts_as_texts(self._name, named_prompts(self._checkpoint), use)
         self.notes += notes
         return use
 

@@ -28,7 +28,7 @@ from stsbench.encoders.protocol import (
     TokenSequence,
     require_own_pooling,
 )
-from stsbench.encoders.use import FP32
+from stsbench.encoders.use import FP32, UNKNOWN
 
 _Known = dict[bytes, NDArray[np.float32]]
 """Cached vectors by the key of their token sequence."""
@@ -36,6 +36,10 @@ _Work = tuple[bytes, TokenSequence]
 
 # A killed run loses at most this much encoding.
 _SAVE_EVERY_SECONDS = 5.0
+
+# How many cached vectors of a server without a label are compared, and their largest relative distance: batches of
+# other sizes round differently.
+_COMPARED, _TOLERANCE = 16, 0.01
 
 
 @dataclass(frozen=True)
@@ -129,7 +133,7 @@ def embed(
         vectors = _processed(vectors, plain.rows, encoder, normalize)
         return replace(plain, vectors=dict.fromkeys(poolings, vectors))
     identity, cache_size = encoder.identity, max_cache_bytes()
-    is_cached = use_cache and identity.weights_sha256 is not None and identity.kind != "vectors"
+    is_cached = use_cache and identity.is_cached
     caches = [EmbeddingCache(identity, pooling, cache_folder) for pooling in poolings if is_cached]
     marks = [time.perf_counter()]
     distinct = list(dict.fromkeys(texts))
@@ -139,6 +143,10 @@ def embed(
     keys = list({text.sequence for text in about.values()})
     known: list[_Known] = [cache.vectors(keys) for cache in caches] or [{} for _ in poolings]
     new = [text for text in distinct if text not in about or not all(about[text].sequence in of for of in known)]
+    if caches and identity.weights_sha256 is None:
+        missing = set(new)
+        cached = {text: known[0][about[text].sequence] for text in distinct if text not in missing}
+        _require_unchanged(encoder, cached)
     marks.append(time.perf_counter())
     if new:
         encoder.prepare(weights=True)
@@ -214,23 +222,40 @@ def _encode(
         for cache, of in zip(caches, known.values(), strict=False):
             cache.add_vectors({key: of[key] for key in unsaved})
 
-    for batch, matrices in _forward(encoder, work, tuple(known), budget):
-        if not tokens:
-            size = len(work) * sum(matrix[0].nbytes for matrix in matrices.values() if len(matrix))
-            require_memory(size, f"the vectors of {len(work):,} sentences", "take fewer sentences at a time")
-        keys = [key for key, _ in batch]
-        for pooling, matrix in matrices.items():
-            _require_vectors(matrix, len(keys), encoder)
-            known[pooling].update(zip(keys, matrix, strict=True))
-        unsaved += keys
-        tokens += sum(len(ids) for _, ids in batch)
-        padded += len(batch) * max(len(ids) for _, ids in batch)
-        if time.monotonic() - saved_at > _SAVE_EVERY_SECONDS:
-            save()
-            unsaved, saved_at = [], time.monotonic()
-        progress(stage, tokens, total)
-    save()
+    try:
+        for batch, matrices in _forward(encoder, work, tuple(known), budget):
+            if not tokens:
+                size = len(work) * sum(matrix[0].nbytes for matrix in matrices.values() if len(matrix))
+                require_memory(size, f"the vectors of {len(work):,} sentences", "take fewer sentences at a time")
+            keys = [key for key, _ in batch]
+            for pooling, matrix in matrices.items():
+                _require_vectors(matrix, len(keys), encoder)
+                known[pooling].update(zip(keys, matrix, strict=True))
+            unsaved += keys
+            tokens += sum(len(ids) for _, ids in batch)
+            padded += len(batch) * max(len(ids) for _, ids in batch)
+            if time.monotonic() - saved_at > _SAVE_EVERY_SECONDS:
+                save()
+                unsaved, saved_at = [], time.monotonic()
+            progress(stage, tokens, total)
+    finally:  # also after an error or an interrupt
+        save()
     return tokens, padded
+
+
+def _require_unchanged(encoder: Encoder, cached: Mapping[str, NDArray[np.float32]]) -> None:
+    """Encodes some of the cached texts again; raises if their vectors differ, because the server has changed."""
+    texts = list(cached)[:: max(1, len(cached) // _COMPARED)][:_COMPARED]
+    if not texts:
+        return
+    (now,) = encoder.forward(encoder.tokenize(texts).sequences, (encoder.identity.use.pooling,)).values()
+    for text, vector in zip(texts, now, strict=True):
+        before = cached[text]
+        if len(vector) != len(before) or np.linalg.norm(vector - before) > _TOLERANCE * np.linalg.norm(before):
+            raise UserError(
+                f"{encoder.identity.name} has changed: its vector of {text[:60]!r} is not the cached one. Give it "
+                "another --revision LABEL, or use --no-cache."
+            )
 
 
 def _require_vectors(matrix: FloatMatrix, rows: int, encoder: Encoder) -> None:
@@ -238,7 +263,7 @@ def _require_vectors(matrix: FloatMatrix, rows: int, encoder: Encoder) -> None:
     if len(matrix) != rows:
         raise UserError(f"{name} returned {len(matrix)} vectors for {rows} sentences.")
     if bad := int((~np.isfinite(matrix).all(axis=1)).sum()):
-        advice = "Check what it computes" if use.computed_in == FP32 else "Use --precision fp32"
+        advice = "Check what it computes" if use.computed_in in {FP32, UNKNOWN} else "Use --precision fp32"
         raise UserError(f"{name} gives NaN or infinite values in {bad} of {rows} vectors. {advice}.")
 
 

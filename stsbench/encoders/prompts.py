@@ -6,7 +6,7 @@ Vectors depend on the text only, so loading replaces names by texts.
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import add
@@ -37,24 +37,28 @@ def named_prompts(checkpoint: Checkpoint) -> dict[str, str]:
 def own_prompt(checkpoint: Checkpoint) -> str:
     """Returns the checkpoint's default prompt, or ""."""
     name = checkpoint.json(LIBRARY_CONFIG).get("default_prompt_name")
-    return "" if name is None else _by_name(checkpoint, name)
+    return "" if name is None else _by_name(checkpoint.name, named_prompts(checkpoint), name)
 
 
-def prompts_as_texts(checkpoint: Checkpoint, use: Use) -> tuple[Use, list[str]]:
+def prompts_as_texts(name: str, prompts: Mapping[str, str], use: Use) -> tuple[Use, list[str]]:
     """Replaces prompt names in a use by their texts, and two equal prompts by one; returns notes too.
 
+    Args:
+        name: of the model.
+        prompts: the model's prompts by name.
+        use: of the model.
+
     Raises:
-        UserError: if the checkpoint has no prompt of that name, or there are not two sides.
+        UserError: if the model has no prompt of that name, or there are not two sides.
     """
-    name = checkpoint.name
     if use.prompt_name is not None:
-        text = _by_name(checkpoint, use.prompt_name)
+        text = _by_name(name, prompts, use.prompt_name)
         note = f"{name}: its prompt {use.prompt_name!r}, {text!r}, is put before every sentence."
         return replace(use, prompt=text, prompt_name=None), [note]
     if use.prompts is None:
         return use, []
     sides = both_sides(use.prompts)
-    texts = [_of_side(checkpoint, side) for side in sides]
+    texts = [_of_side(name, prompts, side) for side in sides]
     notes = [
         f"{name}: its prompt {side!r}, {text!r}, is put before the {number} sentence of every pair."
         for number, side, text in zip(("first", "second"), sides, texts, strict=True)
@@ -85,19 +89,17 @@ def both_sides(given: str | Sequence[str]) -> tuple[str, str]:
     return first, second
 
 
-def _of_side(checkpoint: Checkpoint, given: str) -> str:
-    """Returns the text for one side; the text of one of the checkpoint's prompts is always taken as a text."""
-    prompts = named_prompts(checkpoint)
+def _of_side(model: str, prompts: Mapping[str, str], given: str) -> str:
+    """Returns the text for one side; the text of one of the model's prompts is always taken as a text."""
     if given in prompts or not given:
         return prompts.get(given, "")
-    return given if _TEXT.search(given) or given in prompts.values() else _by_name(checkpoint, given)
+    return given if _TEXT.search(given) or given in prompts.values() else _by_name(model, prompts, given)
 
 
-def _by_name(checkpoint: Checkpoint, name: str) -> str:
-    prompts = named_prompts(checkpoint)
+def _by_name(model: str, prompts: Mapping[str, str], name: str) -> str:
     if name not in prompts:
         advice = suggestion(name, prompts) if prompts else "it names none. Use --prompt for a text."
-        raise UserError(f"{checkpoint.name} has no prompt named {name!r}: {advice}")
+        raise UserError(f"{model} has no prompt named {name!r}: {advice}")
     return prompts[name]
 
 

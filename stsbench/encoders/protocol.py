@@ -25,6 +25,9 @@ before the closing normalisation."""
 WITH_POOLINGS = frozenset({"transformer", "sentence-transformers", "static"})
 """The kinds of models whose pooling is known by name."""
 
+ENDPOINT = "endpoint"
+"""The kind of a model behind a server."""
+
 TokenSequence = tuple[int, ...] | tuple[str, ...] | str
 """What the forward pass reads of one text: token ids, known words, or the text itself."""
 
@@ -36,11 +39,12 @@ class Identity:
     Attributes:
         name: the model as the user named it.
         kind: `transformer`, `sentence-transformers`, `sentence-transformers-library`, `model2vec-library`,
-            `static` (word vectors), `function`, `vectors`, `mteb` or `fitted`.
+            `static` (word vectors), `function`, `vectors`, `endpoint`, `mteb` or `fitted`.
         use: how it is used, with every open choice made; `revision` is the Hub's commit (None for local files),
             and `trust_remote_code` is true only if there was code to run.
         weights_sha256: hash of the weight file, or over several in the order of their use; None if the vectors
-            depend on something that cannot be hashed, such as a callable.
+            depend on something that cannot be hashed, such as a callable. Of an endpoint with `--revision`: of
+            address, name and label.
         tokenizer_sha256: hash over the tokenizer's files.
         config_sha256: hash over the configuration files of the network.
         modules: further steps inside, in order (`lower_case`, `dense:Tanh`, a `normalize` before a layer).
@@ -62,6 +66,11 @@ class Identity:
     def normalize(self) -> bool:
         """Whether vectors are scaled to unit length, as the user chose or else as the model does."""
         return self.normalizes if self.use.normalize is None else self.use.normalize
+
+    @property
+    def is_cached(self) -> bool:
+        """Whether the embedding cache keeps the vectors."""
+        return self.kind == ENDPOINT or (self.weights_sha256 is not None and self.kind != "vectors")
 
     def key(self) -> dict[str, Any]:
         """Returns what distinguishes vectors before the closing normalisation: equal keys, equal vectors."""

@@ -34,7 +34,7 @@ from stsbench.encoders.protocol import (
     Wrapper,
 )
 from stsbench.encoders.template import NO_TEMPLATE
-from stsbench.encoders.use import Use
+from stsbench.encoders.use import FP32, UNKNOWN, Use
 from stsbench.records.labels import model_labels, task_labels
 from stsbench.records.parts import ModelPart, Score
 from stsbench.records.record import RECORD, MissingTableError, RunRecord, without_pairs
@@ -233,7 +233,7 @@ def _use_for_loading(model: ModelPart) -> Use:
         pooling=use.pooling if model.kind in WITH_POOLINGS else AUTO,
         prompt=use.prompt if use.template is None and use.prompts is None else None,
         template=use.template or NO_TEMPLATE,
-        precision=use.precision.partition("#")[0],
+        precision=use.precision.partition("#")[0].replace(UNKNOWN, FP32),
         trust_remote_code=False,
     )
 

@@ -26,6 +26,7 @@ _PACKAGES = (
     *("sentence-transformers", "tokenizers", "torch", "transformers"),
 )
 _END_OF_NAME = r"(?![\w-]|\.\w)"
+_LOGIN = re.compile(r"(https?://)[^/\s]*@", re.IGNORECASE)
 _HOMES = re.compile(r"(/home/|/Users/|[A-Za-z]:[\\/]Users[\\/])[^/\\:'\",;\s]+")
 
 
@@ -60,9 +61,12 @@ def command_line(arguments: Sequence[str]) -> str:
 def redact(text: str) -> str:
     """Return text without user names: the home folder becomes `~`, user names in other folders `...`.
 
-    >>> redact("/home/ada/models/a")
-    '/home/.../models/a'
+    The user and password of an address are left out.
+
+    >>> redact("/home/ada/models/a"), redact("https://ada:secret@example.org/v1#a")
+    ('/home/.../models/a', 'https://example.org/v1#a')
     """
+    text = _LOGIN.sub(r"\1", text)
     # Python reads file names in another encoding with lone surrogates, which cannot be stored.
     text = text.encode(errors="backslashreplace").decode()
     home = str(Path.home())

@@ -14,6 +14,7 @@ from stsbench.encoders.simple import SavedVectors
 from stsbench.encoders.use import Use, name_parts
 from stsbench.records.kinds import KINDS
 from stsbench.records.labels import NOT_PATHS
+from stsbench.records.parts import redact
 from stsbench.records.record import RunRecord
 from stsbench.records.store import held_by
 from stsbench.scoring.measure import Recording, SavedBesideError, measure_encoder
@@ -61,7 +62,7 @@ def choose_models(
             raise UserError(f"--encoder-module {name}: expected MODULE:FUNCTION, such as mymodel:encode.")
 
     def by_name(name: str) -> LazyModel:
-        return LazyModel(name, lambda: load_with(name, use))
+        return LazyModel(redact(name), lambda: load_with(name, use))
 
     chosen = [by_name(name) for name in dict.fromkeys([*models, *functions])]
     if vectors is not None and sentences is not None:

@@ -58,6 +58,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     served: SmallServer
+    body: str
 
     def do_GET(self) -> None:
         is_list = self.path == "/v1/models"
@@ -65,7 +66,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         served = self.served
-        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        request = json.loads(self.body)
         texts = request["input"]
         served.received.append(texts)
         served.headers.append(dict(self.headers))

@@ -32,6 +32,7 @@ from stsbench.analysis.inputs import (
 from stsbench.base.progress import Progress, silent
 from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import FOLDED, SENTENCES, StsData
+from stsbench.data.views import split_and_view
 from stsbench.published.catalogue import rows_of, systems
 from stsbench.published.catalogue import table as published_table
 from stsbench.records.kinds import ALL_TASKS, AVERAGE
@@ -42,8 +43,8 @@ from stsbench.render.formats import labels_beside
 from stsbench.render.page import ReportFigure, Section
 from stsbench.render.table import Result, interval
 from stsbench.scoring.settings import Intervals
-from stsbench.scoring.subjects import ScoredTask, Subject, Wanted, scored_tasks, specs_of, texts_of, vectors_of
-from stsbench.scoring.tasks import read_pairs_of
+from stsbench.scoring.subjects import ScoredTask, Subject, Wanted, scored_tasks, texts_of, vectors_of
+from stsbench.scoring.tasks import TaskSpec, read_pairs_of
 from stsbench.statistics.dependence import Sharing
 
 if TYPE_CHECKING:
@@ -271,11 +272,13 @@ class OfTexts(OfTasks):
     data = OWN_DATA
     intervals: Intervals | None = INTERVALS
 
-    def texts(self, record: RunRecord, scored: Sequence[ScoredTask]) -> dict[int, str]:
-        """Returns the distinct sentences of scored tasks by id."""
-        ids = np.unique(np.concatenate([task.pairs[side] for task in scored for side in SENTENCES])).tolist()
-        key = "texts", id(record), self.tasks, self.data, self.data_dirs
-        return self.read_once(lambda: texts_of(specs_of([record]), ids, self.data, self.data_dirs), *key)
+    def texts(self, task: ScoredTask) -> dict[int, str]:
+        """Returns the distinct sentences of a scored task by id."""
+        name, split, text = (str(task.pairs[column].iloc[0]) for column in ("task", "split", "text"))
+        spec = TaskSpec(name, split_and_view(split)[0], text)
+        ids = {number for side in SENTENCES for number in task.pairs[side].tolist()}
+        read = partial(texts_of, [spec], ids, self.data, self.data_dirs)
+        return self.read_once(read, "texts", task.data, spec, len(ids), self.data, self.data_dirs)
 
 
 class OfVectors(OfTexts):
@@ -289,13 +292,13 @@ class OfVectors(OfTexts):
         }
 
     def _vectors(self, name: str, subject: Subject) -> list[ScoredVectors]:
-        record, scored = self.scored(name, subject)
-        texts = self.texts(record, scored)
+        _, scored = self.scored(name, subject)
         sides = [np.concatenate([task.pairs[side] for task in scored]) for side in FOLDED]
         ends = np.cumsum([len(task.pairs) for task in scored])[:-1]
         models = []
         for task, chains in zip(scored, np.split(Sharing.of(*sides).components, ends), strict=True):
             # Whitening is fitted on the sentences of one task, as often as they occur.
+            texts = self.texts(task)
             sentences = [texts[number] for side in SENTENCES for number in task.pairs[side].tolist()]
             models.append(ScoredVectors.of(task, vectors_of(subject, sentences, self.progress), chains))
             models[-1].require_directions(name)

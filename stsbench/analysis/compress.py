@@ -11,8 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.analysis.base import OfTexts, Row, in_columns, intervals_of
-from stsbench.analysis.estimates import Estimates, Floats
-from stsbench.analysis.inputs import CORPUS, SEED, parameter
+from stsbench.analysis.inputs import CORPUS, SEED, Estimates, Floats, parameter
 from stsbench.base.errors import UserError
 from stsbench.base.words import listed
 from stsbench.cli.options import LARGEST
@@ -137,7 +136,7 @@ class Compress(OfTexts):
                 f"the vectors of {name} are whitened by each task's own sentences, so other sentences have no "
                 "comparable vectors: fit a whitening with `stsbench fit`, and measure that."
             )
-        texts = self.texts(record, tasks)
+        texts = {number: text for task in tasks for number, text in self.texts(task).items()}
         ids = np.concatenate([[task.pairs[side] for side in SENTENCES] for task in tasks], axis=1)
         numbers, places = np.unique(ids, return_inverse=True)
         seen = np.isin(folded_ids(others), np.concatenate([task.pairs[side] for task in tasks for side in FOLDED]))

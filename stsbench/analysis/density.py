@@ -9,8 +9,7 @@ import pandas as pd
 from scipy.stats import gaussian_kde
 
 from stsbench.analysis.base import Analysis, Row
-from stsbench.analysis.estimates import Floats
-from stsbench.analysis.inputs import DATA_DIRS, TASK, parameter
+from stsbench.analysis.inputs import DATA_DIRS, TASK, Floats, parameter
 from stsbench.base.errors import UserError
 from stsbench.records.kinds import STS
 from stsbench.records.record import RunRecord

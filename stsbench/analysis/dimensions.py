@@ -7,8 +7,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.analysis.base import OfVectors, Row, by_task, intervals_of, scaled, with_intervals
-from stsbench.analysis.estimates import Estimates, Floats, mean, spearman_of_task
-from stsbench.analysis.inputs import COUNT, ScoredVectors, parameter
+from stsbench.analysis.inputs import COUNT, Estimates, Floats, ScoredVectors, mean, parameter, spearman_of_task
 from stsbench.base.errors import UserError
 from stsbench.records.kinds import AVERAGE
 from stsbench.render.table import Table, Tables

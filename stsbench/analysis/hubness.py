@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 
 from stsbench.analysis.base import OfVectors, Row, scaled, with_intervals
-from stsbench.analysis.estimates import Estimates, mean
-from stsbench.analysis.inputs import COUNT, ScoredVectors, parameter
+from stsbench.analysis.inputs import COUNT, Estimates, ScoredVectors, mean, parameter
 from stsbench.base.errors import UserError
 from stsbench.records.kinds import AVERAGE
 from stsbench.render.table import Table, Tables

@@ -16,8 +16,20 @@ from stsbench.analysis.base import (
     published_cells,
     similarity_notes,
 )
-from stsbench.analysis.estimates import Estimates, Floats, mean, spearman_of_task, total
-from stsbench.analysis.inputs import BINS, INTERVALS, LENGTH, Bins, bins_from, parameter, sides
+from stsbench.analysis.inputs import (
+    BINS,
+    INTERVALS,
+    LENGTH,
+    Bins,
+    Estimates,
+    Floats,
+    bins_from,
+    mean,
+    parameter,
+    sides,
+    spearman_of_task,
+    total,
+)
 from stsbench.base.errors import UserError
 from stsbench.cli.options import LARGEST
 from stsbench.records.kinds import ALL_TASKS, AVERAGE

@@ -8,8 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.analysis.base import OfVectors, Row, intervals_of, with_intervals
-from stsbench.analysis.estimates import Estimates
-from stsbench.analysis.inputs import BINS, LENGTH, Bins, ScoredVectors, bins_from, sides
+from stsbench.analysis.inputs import BINS, LENGTH, Bins, Estimates, ScoredVectors, bins_from, sides
 from stsbench.base.errors import UserError
 from stsbench.records.kinds import ALL_TASKS
 from stsbench.render.table import Table, Tables

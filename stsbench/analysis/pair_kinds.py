@@ -1,7 +1,7 @@
 """Pair kinds: which kinds of pairs does a model rank wrongly, and in which direction?"""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import nan
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -11,17 +11,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.analysis.base import OfTexts, Row, similarity_notes, with_intervals
-from stsbench.analysis.estimates import Estimates, Floats, total
+from stsbench.analysis.inputs import Estimates, Floats, total
 from stsbench.base.errors import UserError
 from stsbench.data.tables import SENTENCES
-from stsbench.data.views import split_and_view
 from stsbench.records.kinds import ALL_TASKS
 from stsbench.render.charts import forest
 from stsbench.render.table import Table, Tables
 from stsbench.scoring.kinds.sts import COUNT, VARIANCE
 from stsbench.scoring.statistic import sharing_of
-from stsbench.scoring.subjects import ScoredTask, texts_of
-from stsbench.scoring.tasks import TaskSpec
+from stsbench.scoring.subjects import ScoredTask
 from stsbench.statistics.correlations import average_ranks
 from stsbench.statistics.influence import Linear
 from stsbench.statistics.intervals import two_sided_p
@@ -45,11 +43,8 @@ GOLD, RATINGS, LENGTH = "gold score", "ratings", "length"
 OVERLAP, NEGATION, NUMBERS = "word overlap", "negation", "numbers"
 """The features that define kinds of pairs. The lists of words below are English, like the tasks."""
 
-FIFTHS = ("lowest", "second", "middle", "fourth", "highest")
-
 LONG_DIFFERENCE, SHORT, LONG = 3, 8, 20
-"""Numbers of words: a long difference is larger than the first (as in ESimCSE); short sentences have at most the
-second, long ones at least the third."""
+"""Words of the largest difference that is not long (as in ESimCSE), and of short and of long sentences."""
 
 LOW_OVERLAP, HIGH_OVERLAP = 0.25, 0.75
 """The limits of low and high word overlap (Jaccard)."""
@@ -58,16 +53,13 @@ _APART = 0.75
 """The quantile of the ratings' variance above which raters disagree: the mean may hide two opinions."""
 
 _NEGATIONS = frozenset(
-    ("no", "not", "cannot", "never", "none", "nobody", "nothing", "nowhere", "neither", "nor", "without")
+    ["no", "not", "cannot", "never", "none", "nobody", "nothing", "nowhere", "neither", "nor", "without"]
 )
 _SHORT_NOT = ("n't", "n\u2019t")
-
-_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+_NUMBER, _WORD = re.compile(r"\d+(?:[.,:]\d+)*"), re.compile(r"\w+(?:['\u2019]\w+)*")
+# `one` is often a pronoun.
 _NAMES = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _SPELLED = {name: str(value) for value, name in enumerate(_NAMES, 2)}
-"""Without `one`, which is often a pronoun."""
-
-_WORD = re.compile(r"\w+(?:['\u2019]\w+)*")
 
 _TOO_FEW = f"no kind of pairs has {FEWEST} pairs and leaves {FEWEST} outside, or no rank is wrong"
 
@@ -143,17 +135,14 @@ class PairKinds(OfTexts):
                         row["p"] = two_sided_p(difference, estimates.spread(estimate))
                     yield about | row
 
-    def _kinds_of(self, task: ScoredTask) -> dict[str, PairKind]:
+    def _kinds_of(self, task: ScoredTask) -> list[PairKind]:
         low, high = task.gold_range
-        kinds = kinds_by_numbers(task.pairs, task.gold_range) if low < high else []
-        name, split, text = (str(task.pairs[column].iloc[0]) for column in ("task", "split", "text"))
-        ids = {number for side in SENTENCES for number in task.pairs[side].tolist()}
+        kinds = list(kinds_by_numbers(task.pairs, task.gold_range)) if low < high else []
         try:
-            spec = TaskSpec(name, split_and_view(split)[0], text)
-            kinds += kinds_by_words(task.pairs, texts_of([spec], ids, self.data, self.data_dirs))
+            return kinds + kinds_by_words(task.pairs, self.texts(task))
         except UserError as error:
             self.missing = {**self.missing, task.task: str(error).rstrip(".")}
-        return {kind.name: kind for kind in kinds}
+            return kinds
 
     def table(self) -> Tables:
         rows = self.headline.assign(**{"%": 100 * self.headline["share"]})
@@ -175,56 +164,41 @@ class PairKinds(OfTexts):
         return forest(rows.assign(filled=True, summary=False), "error share / pair share", reference=1)
 
 
-def kinds_by_numbers(table: pd.DataFrame, gold_range: tuple[float, float]) -> list[PairKind]:
-    """Returns the kinds of a task's pairs by gold score, ratings and length, as far as they are known."""
+def kinds_by_numbers(pairs: pd.DataFrame, gold_range: tuple[float, float]) -> Iterator[PairKind]:
+    """Yields the kinds of a task's pairs by gold score, ratings and length, as far as they are known."""
     low, high = gold_range
-    fifth = np.clip(((table["gold"].to_numpy(float) - low) / (high - low) * 5).astype(int), 0, 4)
-    kinds = [
-        PairKind(GOLD, f"a gold score in the {name} fifth", fifth == place) for place, name in enumerate(FIFTHS)
-    ]
-    if VARIANCE in table.columns:
-        spread = table[VARIANCE].to_numpy(float)
-        rated = np.isfinite(spread) & (table[COUNT].to_numpy(float) >= 2)
-        if rated.any():
-            apart = rated & (spread > np.quantile(spread[rated], _APART))
-            kinds.append(PairKind(RATINGS, "ratings further apart than on three of four", apart))
-    if "words_a" not in table.columns:
-        return kinds
-    first, second = (table[f"words_{side}"].to_numpy(int) for side in "ab")
-    unlike = np.abs(first - second) > LONG_DIFFERENCE
-    return [
-        *kinds,
-        PairKind(LENGTH, f"lengths more than {LONG_DIFFERENCE} words apart", unlike),
-        PairKind(LENGTH, f"at most {SHORT} words in both", np.maximum(first, second) <= SHORT),
-        PairKind(LENGTH, f"at least {LONG} words in both", np.minimum(first, second) >= LONG),
-    ]
+    fifth = np.clip(((pairs["gold"].to_numpy(float) - low) / (high - low) * 5).astype(int), 0, 4)
+    for place, name in enumerate(("lowest", "second", "middle", "fourth", "highest")):
+        yield PairKind(GOLD, f"a gold score in the {name} fifth", fifth == place)
+    if VARIANCE in pairs:
+        spread = pairs[VARIANCE].where(pairs[COUNT] >= 2).to_numpy(float)
+        if np.isfinite(spread).any():
+            apart = spread > np.quantile(spread[np.isfinite(spread)], _APART)
+            yield PairKind(RATINGS, "ratings further apart than on three of four", apart)
+    if "words_a" in pairs:
+        first, second = (pairs[f"words_{side}"].to_numpy(int) for side in "ab")
+        unlike = np.abs(first - second) > LONG_DIFFERENCE
+        yield PairKind(LENGTH, f"lengths more than {LONG_DIFFERENCE} words apart", unlike)
+        yield PairKind(LENGTH, f"at most {SHORT} words in both", np.maximum(first, second) <= SHORT)
+        yield PairKind(LENGTH, f"at least {LONG} words in both", np.minimum(first, second) >= LONG)
 
 
-class SentenceFeatures(NamedTuple):
-    """The words of a sentence, whether it has a negation, and its numbers."""
-
-    words: frozenset[str]
-    negates: bool
-    numbers: frozenset[str]
-
-    @classmethod
-    def of(cls, text: str) -> "SentenceFeatures":
-        """Extracts the features of a sentence."""
-        folded = text.casefold()
-        words = frozenset(_WORD.findall(folded))
-        numbers = {*_NUMBER.findall(folded), *(_SPELLED[word] for word in words & _SPELLED.keys())}
-        negates = not words.isdisjoint(_NEGATIONS) or any(short in folded for short in _SHORT_NOT)
-        return cls(words, negates, frozenset(numbers))
+def features_of(text: str) -> tuple[set[str], bool, set[str]]:
+    """Returns the words of a sentence, whether it has a negation, and its numbers."""
+    folded = text.casefold()
+    words = set(_WORD.findall(folded))
+    numbers = {*_NUMBER.findall(folded), *(_SPELLED[word] for word in words & _SPELLED.keys())}
+    return words, not words.isdisjoint(_NEGATIONS) or any(short in folded for short in _SHORT_NOT), numbers
 
 
 def kinds_by_words(table: pd.DataFrame, texts: Mapping[int, str]) -> list[PairKind]:
     """Returns the kinds of a task's pairs by the words of their sentences, which are given by id."""
-    sentences = {number: SentenceFeatures.of(text) for number, text in texts.items()}
-    pairs = [[sentences[number] for number in ids] for ids in table[[*SENTENCES]].to_numpy().tolist()]
-    common, either = np.array([(len(a.words & b.words), len(a.words | b.words)) for a, b in pairs]).T
-    shared = np.where(either > 0, common / np.maximum(either, 1), 1.0)
-    negated = np.array([a.negates != b.negates for a, b in pairs])
-    numbers = np.array([a.numbers != b.numbers for a, b in pairs])
+    features = {number: features_of(text) for number, text in texts.items()}
+    left, right = ([features[number] for number in table[side].tolist()] for side in SENTENCES)
+    pairs = [tuple(zip(a, b, strict=True)) for a, b in zip(left, right, strict=True)]
+    # Two sentences without words share all of them.
+    shared = np.array([len(a & b) / len(a | b) if a | b else 1.0 for (a, b), _, _ in pairs])
+    negated, numbers = (np.array([pair[place][0] != pair[place][1] for pair in pairs]) for place in (1, 2))
     return [
         PairKind(OVERLAP, f"less than {100 * LOW_OVERLAP:g} % of their words shared", shared < LOW_OVERLAP),
         PairKind(OVERLAP, f"at least {100 * HIGH_OVERLAP:g} % of their words shared", shared >= HIGH_OVERLAP),
@@ -247,13 +221,13 @@ class RankedPairs:
     kinds: Mapping[str, PairKind]
 
     @classmethod
-    def of(cls, task: ScoredTask, kinds: Mapping[str, PairKind]) -> "RankedPairs":
+    def of(cls, task: ScoredTask, kinds: Iterable[PairKind]) -> "RankedPairs":
         low, high = task.gold_range
         gold = np.asarray(task.pairs["gold"], dtype=float)
         scaled = (gold - low) / (high - low) if high > low else np.zeros(len(gold))
         strata = np.clip((_STRATA * scaled).astype(np.intp), 0, _STRATA - 1)
         similarity, gold = (100 * (average_ranks(side) - 0.5) / len(gold) for side in (task.similarity, gold))
-        return cls(task.task, similarity, gold, strata, kinds)
+        return cls(task.task, similarity, gold, strata, {kind.name: kind for kind in kinds})
 
     def __len__(self) -> int:
         return len(self.gold)
@@ -289,8 +263,7 @@ def through_ranks(ranks: Floats, weights: Floats) -> Floats:
     codes = np.unique(ranks, return_inverse=True)[1]
     sums = np.bincount(codes, weights=weights)
     above = np.cumsum(sums[::-1])[::-1] - sums / 2
-    contributed: Floats = (100 * above[codes] - weights @ ranks) / len(ranks)
-    return contributed
+    return np.asarray((100 * above[codes] - weights @ ranks) / len(ranks))
 
 
 def _measured(

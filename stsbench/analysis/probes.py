@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from stsbench.analysis.base import Analysis, Row, scaled, with_intervals
-from stsbench.analysis.estimates import Estimates, Floats
-from stsbench.analysis.inputs import INTERVALS, parameter
+from stsbench.analysis.inputs import INTERVALS, Estimates, Floats, parameter
 from stsbench.base.errors import UserError
 from stsbench.data.triples import load_triples
 from stsbench.render.figures import shortened

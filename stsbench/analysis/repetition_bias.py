@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
 from stsbench.analysis.base import Analysis, Row, in_columns, intervals_of, published_cells
-from stsbench.analysis.estimates import Estimates, mean
-from stsbench.analysis.inputs import CORPUS, COUNT, SEED, parameter
+from stsbench.analysis.inputs import CORPUS, COUNT, SEED, Estimates, mean, parameter
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.data.corpus import load_corpus

@@ -9,8 +9,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from stsbench.analysis.base import Analysis, Row, intervals_of
-from stsbench.analysis.estimates import Estimates, Floats
-from stsbench.analysis.inputs import DATA_DIRS, INTERVALS, SEED, TASK, TEXT_HELP, parameter
+from stsbench.analysis.inputs import DATA_DIRS, INTERVALS, SEED, TASK, TEXT_HELP, Estimates, Floats, parameter
 from stsbench.base.errors import UserError
 from stsbench.cli.options import DATA
 from stsbench.data.sentences import sentences_in

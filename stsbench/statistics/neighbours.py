@@ -165,8 +165,10 @@ def nearest(queries: Floats, corpus: Iterable[tuple[Counts, Floats]], k: int) ->
     rows, cosines = np.empty((len(queries), 0), dtype=np.int64), np.empty((len(queries), 0))
     for numbers, units in corpus:
         block = np.clip(queries @ units.T, -1.0, 1.0)
-        # The best so far precede the block, so that the earlier of two ties stays first.
-        rows, cosines = np.hstack([rows, np.broadcast_to(numbers, block.shape)]), np.hstack([cosines, block])
+        best = _highest(block, k)
+        # The best so far precede those of the block, so that the earlier of two ties stays first.
+        rows = np.hstack([rows, numbers[best]])
+        cosines = np.hstack([cosines, np.take_along_axis(block, best, axis=1)])
         best = _highest(cosines, k)
         rows, cosines = np.take_along_axis(rows, best, axis=1), np.take_along_axis(cosines, best, axis=1)
     return Nearest(rows, cosines)
@@ -178,7 +180,7 @@ def _highest(cosines: Floats, k: int) -> NDArray[np.intp]:
     if k >= keys.shape[1]:
         return np.argsort(keys, axis=1, kind="stable")
     limits = np.partition(keys, k - 1, axis=1)[:, [k - 1]]
-    places, columns = np.nonzero(keys <= limits)
+    places, columns = np.divmod(np.flatnonzero(keys <= limits), keys.shape[1])
     order = np.lexsort((columns, keys[places, columns], places))
     firsts = np.searchsorted(places, np.arange(len(keys)))
     chosen: NDArray[np.intp] = columns[order[firsts[:, np.newaxis] + np.arange(k)]]

@@ -18,8 +18,8 @@ from stsbench.analysis.pair_kinds import (
     RATINGS,
     PairKind,
     RankedPairs,
-    SentenceFeatures,
     cost,
+    features_of,
     kinds_by_numbers,
     kinds_by_words,
     shift,
@@ -116,9 +116,9 @@ def test_kinds_are_told_apart_by_words_as_their_names_say() -> None:
     by_gold = [of for (feature, _), of in found.items() if feature == "gold score"]
     assert by_gold == [[0, 1], [2], [3], [5], [4, 6]]
     # Each word is looked at whatever stands beside it.
-    assert SentenceFeatures.of("It is not, I say.").negates
-    assert not SentenceFeatures.of("A notable knot").negates
-    assert SentenceFeatures.of("Two dogs don't run 1,500 m").numbers == {"2", "1,500"}
+    assert features_of("It is not, I say.")[1]
+    assert not features_of("A notable knot")[1]
+    assert features_of("Two dogs don't run 1,500 m")[2] == {"2", "1,500"}
 
 
 def test_ratings_that_are_far_apart_are_a_kind_where_they_are_published() -> None:

@@ -204,14 +204,20 @@ class Analysis(Result):
         """The rows whose numbers describe a model, by default `headline`."""
         return self.headline
 
+    @property
+    def _unit(self) -> str:
+        """The unit of lengths."""
+        return str(self.frame["unit"].iloc[0])
+
     def numbers(self) -> dict[str, float]:
         """Returns the `number_columns` of `main` by name; tasks are named if there are several."""
         rows = self.main
         keys = [*(["task"] if "task" in rows and rows["task"].nunique() > 1 else []), *self.number_keys]
+        heads = {column: "" if column == "value" else column.replace("_", " ") for column in self.number_columns}
         return {
-            ", ".join(filter(None, [_heading(column), *(row[key] for key in keys)])): float(row[column])
+            ", ".join(filter(None, [head, *(row[key] for key in keys)])): float(row[column])
             for row in rows.to_dict("records")
-            for column in self.number_columns
+            for column, head in heads.items()
         }
 
     def panels(self) -> Mapping[str, pd.DataFrame]:
@@ -343,10 +349,6 @@ def headline(frame: pd.DataFrame) -> pd.DataFrame:
     over_tasks = frame["task"].isin([AVERAGE, ALL_TASKS])
     has_several = over_tasks.groupby(frame["model"]).transform("any")
     return frame[over_tasks | ~has_several]
-
-
-def _heading(column: str) -> str:
-    return "" if column == "value" else column.replace("_", " ")
 
 
 def similarity_notes(frame: pd.DataFrame) -> tuple[str, ...]:

@@ -81,25 +81,21 @@ class EvalRank(OfSentences):
 
     @property
     def main(self) -> pd.DataFrame:
-        rows = self.frame.drop_duplicates("model").set_index("model")
-        hits = {f"Hits@{k}": self.frame[self.frame["k"] == k].set_index("model")["hits"] for k in (1, 3)}
+        hits = {f"Hits@{k}": self.frame.loc[self.frame["k"] == k, "hits"].to_numpy() for k in (1, 3)}
         names = {"mrr": "MRR", "mean_rank": "mean rank", "spearman": "Spearman"}
-        return rows.rename(columns=names).assign(**hits).reset_index()
+        return self.frame.drop_duplicates("model").rename(columns=names).assign(**hits)
 
     def table(self) -> Tables:
         table = self.main[["model", *self.number_columns, "Spearman"]]
-        for name in ("MRR", "Hits@1", "Hits@3", "Spearman"):
-            table = table.assign(**{name: 100 * table[name]})
+        table = table.assign(**{name: 100 * table[name] for name in ("MRR", "Hits@1", "Hits@3", "Spearman")})
         caption = f"EvalRank x 100{place(self.frame)}, and Spearman of the cosines of all pairs"
         return Tables([Table(table, caption, notes=self.notes)])
 
     @property
     def notes(self) -> tuple[str, ...]:
-        first, *_ = rows = self.main.to_dict("records")
-        notes = [
-            f"{first['pairs']:,} searches among {first['sentences']:,} distinct sentences, for the pairs with a "
-            f"gold score of {first['lowest']:g} and above."
-        ]
+        rows = self.main.to_dict("records")
+        searched = "{pairs:,} searches among {sentences:,} distinct sentences".format_map(rows[0])
+        notes = [f"{searched}, for the pairs with a gold score of {rows[0]['lowest']:g} and above."]
         for row in rows:
             if row["tied"]:
                 share = f"{100 * row['tied']:.1f} % of the matches tie with other sentences"

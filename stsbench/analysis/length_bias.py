@@ -7,15 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from stsbench.analysis.base import (
-    OfTasks,
-    Row,
-    by_task,
-    headline,
-    intervals_of,
-    published_cells,
-    similarity_notes,
-)
+from stsbench.analysis.base import OfTasks, Row, by_task, headline, intervals_of, published_cells, similarity_notes
 from stsbench.analysis.inputs import (
     BINS,
     INTERVALS,
@@ -136,8 +128,8 @@ class LengthBias(OfTasks):
 
     def _published_rows(self) -> pd.DataFrame:
         """Returns the papers' numbers; the gap is the difference of the printed numbers."""
-        short, long = _group_names(self._threshold)
-        groups = {"length difference <= 3": short, "length difference > 3": long}
+        short, long = "<= 3", "> 3"
+        groups = {f"length difference {name}": name for name in (short, long)}
         frame = pd.DataFrame(
             row
             | {
@@ -152,10 +144,6 @@ class LengthBias(OfTasks):
         wide = frame.pivot_table(index=keys, columns="group", values="value", sort=False)
         gap = (wide[short] - wide[long]).rename("value").reset_index().assign(group=GAP)
         return pd.concat([frame, gap], ignore_index=True)
-
-    @property
-    def _unit(self) -> str:
-        return str(self.frame["unit"].iloc[0])
 
     @property
     def place_label(self) -> str:  # type: ignore[override]
@@ -238,11 +226,6 @@ class _Task(NamedTuple):
     sums: dict[str, Linear]
 
 
-def _group_names(threshold: int) -> tuple[str, str]:
-    """Returns the names of the groups of short and of long differences."""
-    return f"<= {threshold}", f"> {threshold}"
-
-
 def _prepared(task: ScoredTask, unit: str) -> pd.DataFrame:
     """Returns a task's pairs with `scaled` gold (0 to 1), `similarity`, length `difference` and `error`."""
     low, high = task.gold_range
@@ -256,7 +239,7 @@ def _measured(name: str, pairs: pd.DataFrame, threshold: int, edges: Bins, estim
     gold, similarity, x, y = (
         pairs[column].to_numpy() for column in ("scaled", "similarity", "difference", "error")
     )
-    short, (near, far) = x <= threshold, _group_names(threshold)
+    short, near, far = x <= threshold, f"<= {threshold}", f"> {threshold}"
     of_pairs = dict(zip((near, far, ALL), (short, ~short, np.ones_like(short)), strict=True))
     bins = {bin_: (first <= x) & (x <= last) for bin_, (first, last) in edges.items()}
     block = f"length\n{name}"
@@ -376,7 +359,7 @@ def _partial(block: str, gold: Floats, similarity: Floats, fixed: Floats) -> Lin
     )
     value = 100 * partial_spearman(gold, similarity, fixed)
     if (fixed == fixed[0]).all():
-        return (100 * both).mapped(value, 100.0)
+        return both.mapped(value, 100.0)
     left = (1 - of_x.value**2) * (1 - of_y.value**2)
     if not left > 0:
         return Linear.undefined()

@@ -1,14 +1,14 @@
 """Length collapse: do longer sentences look more alike, whatever they mean? (Zhou et al. 2025, ACL)"""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.analysis.base import OfVectors, Row, intervals_of, with_intervals
-from stsbench.analysis.inputs import BINS, LENGTH, Bins, Estimates, ScoredVectors, bins_from, sides
+from stsbench.analysis.inputs import BINS, LENGTH, Bins, Estimates, Floats, ScoredVectors, bins_from, sides
 from stsbench.base.errors import UserError
 from stsbench.records.kinds import ALL_TASKS
 from stsbench.render.table import Table, Tables
@@ -56,12 +56,13 @@ class LengthCollapse(OfVectors):
 
     def measure(self, model: str, given: Sequence[ScoredVectors]) -> Iterator[Row]:
         bins = bins_from(self.bins or EDGES[self.length])
-        parts = {task.task: Sentences.of(task, self.length) for task in given}
+        parts = {task.task: (task.vectors, _lengths(task, self.length), task.chains) for task in given}
         if len(given) > 1:
-            joined = Sentences(*map(np.concatenate, zip(*parts.values(), strict=True)))
-            parts[ALL_TASKS] = joined.take(np.unique(joined.ids, return_index=True)[1])
+            _, first = np.unique(np.concatenate([task.ids for task in given]), return_index=True)
+            joined = (np.concatenate(columns)[first] for columns in zip(*parts.values(), strict=True))
+            parts[ALL_TASKS] = tuple(joined)
         for name, sentences in parts.items():
-            rows = list(_measured(sentences, bins, Estimates(self._how)))
+            rows = list(_measured(*sentences, bins, Estimates(self._how)))
             if all(pd.isna(row["value"]) for row in rows if row["measure"] == COSINE):
                 raise UserError(
                     f"{name} has no two unrelated sentences of similar length with nonzero vectors of {model}: "
@@ -84,10 +85,6 @@ class LengthCollapse(OfVectors):
         return f"length of both ({self._unit})"
 
     @property
-    def _unit(self) -> str:
-        return str(self.frame["unit"].iloc[0])
-
-    @property
     def notes(self) -> tuple[str, ...]:
         notes = ["Longer sentences may also be about fewer subjects: compare models on the same sentences."]
         rows = self.headline
@@ -103,41 +100,28 @@ class LengthCollapse(OfVectors):
         return {"mean cosine of unrelated": rows.assign(place=rows["group"])}
 
 
-class Sentences(NamedTuple):
-    """m distinct sentences: vectors (m, d), lengths, chains of scored pairs and ids, all (m,)."""
-
-    vectors: NDArray[np.floating[Any]]
-    lengths: NDArray[np.float64]
-    chains: NDArray[np.intp]
-    ids: NDArray[np.uint64]
-
-    @classmethod
-    def of(cls, task: ScoredVectors, unit: str) -> "Sentences":
-        """Returns the sentences of a task with their lengths."""
-        lengths = np.empty(len(task.vectors))
-        lengths[task.left], lengths[task.right] = sides(task.pairs, unit)
-        return cls(task.vectors, lengths, task.chains, task.ids)
-
-    def take(self, chosen: NDArray[Any]) -> "Sentences":
-        """Returns some of the sentences, by rows or a mask."""
-        return Sentences(*(column[chosen] for column in self))
+def _lengths(task: ScoredVectors, unit: str) -> Floats:
+    lengths = np.empty(len(task.vectors))
+    lengths[task.left], lengths[task.right] = sides(task.pairs, unit)
+    return lengths
 
 
-def _measured(sentences: Sentences, bins: Bins, estimates: Estimates) -> Iterator[Row]:
-    """Yields cosine and norm of each bin, and the rise."""
-    is_zero = zero_rows(sentences.vectors)
-    zero, sentences = sentences.lengths[is_zero], sentences.take(~is_zero)
-    estimates.block("", Sharing.of(sentences.chains))
+def _measured(
+    vectors: NDArray[Any], lengths: Floats, chains: NDArray[np.intp], bins: Bins, estimates: Estimates
+) -> Iterator[Row]:
+    """Yields cosine and norm of each bin of m sentences, and the rise; chains of scored pairs are (m,) codes."""
+    is_zero = zero_rows(vectors)
+    zero, vectors, lengths, chains = lengths[is_zero], vectors[~is_zero], lengths[~is_zero], chains[~is_zero]
+    estimates.block("", Sharing.of(chains))
     cosines: dict[str, Linear] = {}
     for name, (first, last) in bins.items():
-        inside = (first <= sentences.lengths) & (sentences.lengths <= last)
-        count = int(inside.sum())
-        vectors = sentences.vectors[inside].astype(np.float64)
-        norms = np.linalg.norm(vectors, axis=1)
+        inside = (first <= lengths) & (lengths <= last)
+        count, in_bin = int(inside.sum()), vectors[inside].astype(np.float64)
+        norms = np.linalg.norm(in_bin, axis=1)
         norm = float(norms.mean()) if count else np.nan
         about = {"group": name, "sentences": count, "zero": int(((first <= zero) & (zero <= last)).sum())}
         measured = {
-            COSINE: unrelated_cosine(vectors / norms[:, np.newaxis], sentences.chains[inside]),
+            COSINE: unrelated_cosine(in_bin / norms[:, np.newaxis], chains[inside]),
             NORM: (norm, (norms - norm) / max(count, 1)),
         }
         for measure, (value, terms_inside) in measured.items():
@@ -149,8 +133,8 @@ def _measured(sentences: Sentences, bins: Bins, estimates: Estimates) -> Iterato
                 cosines[name] = estimate
     if len(cosines) > 1:
         shortest, *_, longest = cosines
-        about = {"group": f"{longest} less {shortest}", "sentences": len(sentences.ids), "zero": 0}
-        limits = estimates.limits(cosines[longest] - cosines[shortest], len(sentences.ids))
+        about = {"group": f"{longest} less {shortest}", "sentences": len(vectors), "zero": 0}
+        limits = estimates.limits(cosines[longest] - cosines[shortest], len(vectors))
         yield about | {"measure": RISE} | limits
 
 

@@ -7,6 +7,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -71,8 +72,9 @@ def atomic_folder(target: Path) -> Iterator[Path]:
                 new = workshop / "new"
                 new.mkdir(parents=True)
                 yield new
-                for path in files_below(new):
-                    _sync(path)
+                # Side by side: a file system joins writes that wait together.
+                with ThreadPoolExecutor() as pool:
+                    list(pool.map(_sync, files_below(new)))
                 with suppress(FileNotFoundError):
                     target.rename(workshop / "old")
                 try:

@@ -56,13 +56,13 @@ class LengthCollapse(OfVectors):
 
     def measure(self, model: str, given: Sequence[ScoredVectors]) -> Iterator[Row]:
         bins = bins_from(self.bins or EDGES[self.length])
-        parts = {task.task: (task.vectors, _lengths(task, self.length), task.chains) for task in given}
+        columns: dict[str, list[NDArray[Any]]]
+        columns = {task.task: [task.vectors, _lengths(task, self.length), task.chains] for task in given}
         if len(given) > 1:
             _, first = np.unique(np.concatenate([task.ids for task in given]), return_index=True)
-            joined = (np.concatenate(columns)[first] for columns in zip(*parts.values(), strict=True))
-            parts[ALL_TASKS] = tuple(joined)
-        for name, sentences in parts.items():
-            rows = list(_measured(*sentences, bins, Estimates(self._how)))
+            columns[ALL_TASKS] = [np.concatenate(parts)[first] for parts in zip(*columns.values(), strict=True)]
+        for name, (vectors, lengths, chains) in columns.items():
+            rows = list(_measured(vectors, lengths, chains, bins, Estimates(self._how)))
             if all(pd.isna(row["value"]) for row in rows if row["measure"] == COSINE):
                 raise UserError(
                     f"{name} has no two unrelated sentences of similar length with nonzero vectors of {model}: "

@@ -194,11 +194,10 @@ def features_of(text: str) -> tuple[set[str], bool, set[str]]:
 def kinds_by_words(table: pd.DataFrame, texts: Mapping[int, str]) -> list[PairKind]:
     """Returns the kinds of a task's pairs by the words of their sentences, which are given by id."""
     features = {number: features_of(text) for number, text in texts.items()}
-    left, right = ([features[number] for number in table[side].tolist()] for side in SENTENCES)
-    pairs = [tuple(zip(a, b, strict=True)) for a, b in zip(left, right, strict=True)]
+    pairs = [[features[number] for number in ids] for ids in table[[*SENTENCES]].to_numpy().tolist()]
     # Two sentences without words share all of them.
-    shared = np.array([len(a & b) / len(a | b) if a | b else 1.0 for (a, b), _, _ in pairs])
-    negated, numbers = (np.array([pair[place][0] != pair[place][1] for pair in pairs]) for place in (1, 2))
+    shared = np.array([len(a[0] & b[0]) / len(a[0] | b[0]) if a[0] | b[0] else 1.0 for a, b in pairs])
+    negated, numbers = (np.array([a[place] != b[place] for a, b in pairs]) for place in (1, 2))
     return [
         PairKind(OVERLAP, f"less than {100 * LOW_OVERLAP:g} % of their words shared", shared < LOW_OVERLAP),
         PairKind(OVERLAP, f"at least {100 * HIGH_OVERLAP:g} % of their words shared", shared >= HIGH_OVERLAP),

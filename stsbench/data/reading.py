@@ -3,7 +3,7 @@
 import numbers
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -218,12 +218,24 @@ class UserTable:
 
 
 def read_table(path: Path, schema: Schema, format: str = "") -> UserTable:
-    """Reads a table of a user.
+    """Reads a table of a user, with the arguments and errors of `open_table`."""
+    rows, headers, values = open_table(path, schema, format)
+    # Text stays Python's `str`: a sentence may have characters that pandas' own strings cannot hold.
+    return UserTable(rows, pd.DataFrame(list(values), columns=["line", *headers], dtype=object), headers)
+
+
+def open_table(
+    path: Path, schema: Schema, format: str = ""
+) -> tuple[Rows, Mapping[str, str], Iterator[list[Any]]]:
+    """Opens a table of a user; rows are read as they are taken, so that it need not fit into memory.
 
     Args:
         path: a .tsv, .csv, .jsonl or .parquet file, the first three also with .gz or .zst.
         schema: its columns.
         format: `trec` for a file without a header and with cells separated by whitespace, of any suffix.
+
+    Returns:
+        The file's columns and notes, the file's name of each column, and for each row its line and its values.
 
     Raises:
         UserError: if the file cannot be read, has no rows, lacks a column or has two for one; or with file, line
@@ -238,7 +250,15 @@ def read_table(path: Path, schema: Schema, format: str = "") -> UserTable:
     if not any(rows.columns):
         raise UserError(f"{path} is empty: give one {schema.row} per line, with {_columns_of(schema)}.")
     places = {column: place for column in schema.columns if (place := _place(rows, column, schema)) is not None}
-    mistakes, values = list[str](), list[list[Any]]()
+    return (
+        rows,
+        {column.name: rows.columns[place] for column, place in places.items()},
+        _values(rows, places, schema),
+    )
+
+
+def _values(rows: Rows, places: Mapping[Column, int], schema: Schema) -> Iterator[list[Any]]:
+    mistakes, is_empty = list[str](), True
     for line, cells in rows.rows:
         if is_blank(cells):
             continue
@@ -250,13 +270,11 @@ def read_table(path: Path, schema: Schema, format: str = "") -> UserTable:
                 mistakes.append(f"{rows.at(line)}: {rows.columns[place]} {error}")
                 break
         else:
-            values.append(row)
-    _require_no_mistakes(path, mistakes)
-    if not values:
-        raise UserError(f"{path} has no {schema.row}s: give one per line, with {_columns_of(schema)}.")
-    # Text stays Python's `str`: a sentence may have characters that pandas' own strings cannot hold.
-    frame = pd.DataFrame(values, columns=["line", *(column.name for column in places)], dtype=object)
-    return UserTable(rows, frame, {column.name: rows.columns[place] for column, place in places.items()})
+            is_empty = False
+            yield row
+    require_no_mistakes(rows.path, mistakes)
+    if is_empty:
+        raise UserError(f"{rows.path} has no {schema.row}s: give one per line, with {_columns_of(schema)}.")
 
 
 def _columns_of(schema: Schema) -> str:
@@ -279,7 +297,8 @@ def _place(rows: Rows, column: Column, schema: Schema) -> int | None:
     raise UserError(f"{rows.path} has no column {name!r}{also}, only {headers}: rename one{remedy}.")
 
 
-def _require_no_mistakes(path: Path, mistakes: Sequence[str]) -> None:
+def require_no_mistakes(path: Path, mistakes: Sequence[str]) -> None:
+    """Raises a UserError for the mistakes in a file, if there are any: the first ten, and how many more."""
     if len(mistakes) == 1:
         raise UserError(mistakes[0])
     if mistakes:

@@ -17,6 +17,7 @@ TRANSFER = "transfer"
 SUPERVISED = "supervised"
 PAIR_CLASSIFICATION = "pair-classification"
 GIVEN = "given"
+RETRIEVAL = "retrieval"
 
 AVERAGE = "Avg."
 TRANSFER_AVERAGE = "Avg. transfer"
@@ -144,6 +145,21 @@ KINDS: Mapping[str, Kind] = {
             columns=_COMPARED,
             by_similarity=True,
             on_the_hub="pair-classification",
+        ),
+        Kind(
+            name=RETRIEVAL,
+            scored_by="retrieval.Retrieval",
+            average="Avg. retrieval",
+            unit="queries",
+            words="retrieval",
+            caption="Retrieval: {} x 100",
+            statistics=("ndcg_at_10", "mrr_at_10", "recall_at_100", "map_at_100"),
+            lowest=0.0,
+            columns={
+                **dict.fromkeys(("score", "mrr_at_10", "recall_at_100", "map_at_100"), NUMBER),
+                **dict.fromkeys(("retrieved", "judged"), TEXT),
+            },
+            on_the_hub="information-retrieval",
         ),
         Kind(
             name=GIVEN,

@@ -217,6 +217,8 @@ def _remarks(record: "RunRecord") -> Iterator[str]:
         yield f"{zero} pairs with a zero vector, scored 0"
     if truncated := sum(score.truncated_sentences or 0 for score in record.scores):
         yield f"{truncated} sentences were cut at the maximum length"
+    if "index_bytes" in record.encoding:
+        yield ", ".join(f"{words} {amount}" for words, amount in costs_of(record).items())
     for score in record.scores:
         if (f1 := score.number("f1")) is not None and f1.value is not None:
             yield f"F1 of {score.task} {100 * f1.value:.2f}"
@@ -231,6 +233,20 @@ def _remarks(record: "RunRecord") -> Iterator[str]:
         yield "data: modified (see the notes)"
     if "unverified" in statuses:
         yield "data: unverified (the catalogue has no hash of some files)"
+
+
+def costs_of(record: "RunRecord") -> dict[str, str]:
+    """Returns what retrieval took: encoding, unless the vectors were cached, search and the index."""
+    encoding, rate = record.encoding, seconds_per_1000(record)
+    costs = {} if rate is None else {"encoding": f"{rate:.3g} s per 1,000 texts"}
+    costs["search"] = f"{encoding['search_microseconds'] / 1000 / encoding['queries']:.3g} ms per query"
+    return costs | {"index": f"{encoding['index_bytes'] / 1e6:.3g} MB of {encoding['documents']:,} documents"}
+
+
+def seconds_per_1000(record: "RunRecord") -> float | None:
+    """Returns the seconds that 1,000 texts took to encode; None if their vectors were cached."""
+    encoded, seconds = record.encoding.get("encoded", 0), record.seconds
+    return 1000 * (seconds["tokenize"] + seconds["encode"]) / encoded if encoded else None
 
 
 def _labelled(records: Sequence["RunRecord"]) -> Iterator[tuple[str, "RunRecord"]]:

@@ -72,9 +72,15 @@ class ModelChoice:
         )
 
 
+IdenticalIds = Annotated[
+    Literal["keep", "drop"] | None,
+    data_option(help="Keep or drop documents with the id of their query; needed if there are any."),
+]
+
+
 @dataclass(frozen=True)
 class DataChoice:
-    """The tasks or pairs to measure on."""
+    """The tasks, pairs or documents to measure on."""
 
     tasks: Annotated[
         str | None,
@@ -85,8 +91,20 @@ class DataChoice:
         ),
     ] = None
     data: Annotated[
-        Path | None, data_option(help="Your own pairs instead of --tasks: .tsv, .csv, .jsonl or .parquet.")
+        Path | None,
+        data_option(
+            help="Your own data instead of --tasks: pairs (.tsv, .csv, .jsonl or .parquet), or a folder in BEIR's "
+            "layout: `corpus.jsonl`, `queries.jsonl`, `qrels/test.tsv`."
+        ),
     ] = None
+    corpus: Annotated[Path | None, data_option(help="Documents to search, a table: `_id`, `text`, `title`.")] = (
+        None
+    )
+    queries: Annotated[Path | None, data_option(help="Queries, a table: `_id`, `text`.")] = None
+    qrels: Annotated[
+        Path | None, data_option(help="Relevant documents, a table: `query-id`, `corpus-id`, `score`.")
+    ] = None
+    identical_ids: IdenticalIds = None
     subset_column: SubsetColumn = "subset"
     data_dirs: DataDirs = None
     exclude_overlap: Annotated[
@@ -99,13 +117,16 @@ class DataChoice:
 
     def read(self, protocol: "Protocol") -> "list[Task]":
         """Reads the data, and prints a note if it is the sample for lack of data."""
+        from stsbench.data.qrels import load_retrieval
         from stsbench.data.views import PairView
         from stsbench.scoring.tasks import SAMPLE_USED, is_sample, read_data
 
+        parts = {name: getattr(self, name) for name in ("corpus", "queries", "qrels", "identical_ids")}
+        retrieval = load_retrieval(self.data, **parts) if any(parts.values()) else None
         tasks = read_data(
-            self.tasks,
+            self.tasks if retrieval is None else [*filter(None, [self.tasks]), retrieval],
             protocol=protocol,
-            data=self.data,
+            data=self.data if retrieval is None else None,
             subset_column=self.subset_column,
             data_dirs=self.data_dirs or (),
             view=PairView(self.exclude_overlap, tuple(self.exclude or ())),
@@ -138,7 +159,8 @@ class ScoreChoice:
     metric: Annotated[
         str | None,
         scores_option(
-            help="`spearman`, `pearson`, `kendall`, or `ap` (average precision) for pairs labelled 1 and 0."
+            help="`spearman`, `pearson`, `kendall`, or `ap` (average precision) for pairs labelled 1 and 0; for "
+            "queries `ndcg_at_10` (the default), `mrr_at_10`, `recall_at_5`, `map_at_100`..."
         ),
     ] = None
     similarity: Annotated[
@@ -195,7 +217,7 @@ def run(
     subsets: Subsets = False,
     output: Output = Output(),
 ) -> None:
-    """Measure models on STS and transfer tasks, and record the scores.
+    """Measure models on STS and transfer tasks or your own data, and record the scores.
 
     Without options it measures the packaged model on the seven STS tasks, or on the sample if their data is not
     here.
@@ -205,6 +227,7 @@ def run(
     * `stsbench run -m my/checkpoint --pooling cls_before_pooler --tasks STS-B:dev`
     * `stsbench run -m minilm -m glove.6B.300d.txt --subsets --csv > scores.csv`
     * `stsbench run -m minilm --data pairs.tsv --out runs/own`
+    * `stsbench run -m model-a -m model-b --data my-set/ --prompts "query: ,passage: "`
     * `stsbench run --encoder-module mymodel:encode --tasks MR,CR,TREC --json`
     """
     from stsbench.records.parts import command_line
@@ -304,10 +327,7 @@ def import_(
             help="`spearman` (the default) or `pearson`; for queries `ndcg_at_10`, `map_at_5`, `mrr_at_10`..."
         ),
     ] = None,
-    identical_ids: Annotated[
-        Literal["keep", "drop"] | None,
-        typer.Option(help="Keep or drop documents with the id of their query; needed if there are any."),
-    ] = None,
+    identical_ids: IdenticalIds = None,
     data_dirs: DataDirs = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace another measurement in that folder.")

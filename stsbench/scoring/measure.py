@@ -1,8 +1,11 @@
 """Measures one model: encode each distinct sentence once, turn vectors into items, score and record them."""
 
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import add
 from pathlib import Path
 from types import MappingProxyType
 
@@ -15,6 +18,7 @@ from stsbench.base.progress import Progress, silent
 from stsbench.data.views import PairView
 from stsbench.encoders.fitted import normalize, truncate, whiten
 from stsbench.encoders.load import Model, load
+from stsbench.encoders.plan import EncodingCost, embed
 from stsbench.encoders.prompts import embed_each
 from stsbench.encoders.protocol import Encoder, Identity, notes_on, reader_of
 from stsbench.encoders.use import Use
@@ -230,13 +234,12 @@ def measure_encoder(encoder: Encoder, tasks: Sequence[Task], settings: Settings,
     ]
     embeddings = embed_each(parts, use_cache=settings.use_cache, progress=stages.progress)
     stages.done("encode")
-    stages.seconds |= {stage: round(value, 3) for stage, value in embeddings.cost.seconds.items()}
     (plain,) = embeddings.vectors.values()
     use, trained = recording.model.use, sum(task.is_trained for task in recording.tasks)
     plain = plain if use.dimensions is None else truncate(plain, use.dimensions)
     normalized = normalize(plain) if recording.model.normalize else plain
     items, truncated, notes, end = [], [], list(encoder.notes), 0
-    untrained = len(sentences) - trained
+    costs, numbers, untrained = [embeddings.cost], Counter[str](), len(sentences) - trained
     for number, (task, texts) in enumerate(zip(recording.tasks, sentences, strict=True)):
         place = slice(end, end := end + len(texts))
         rows = embeddings.rows[place]
@@ -247,6 +250,12 @@ def measure_encoder(encoder: Encoder, tasks: Sequence[Task], settings: Settings,
         if task.is_trained:
             stages.progress("training", number - untrained, trained)
         matrix: NDArray[np.floating] = plain if task.is_trained and not use.normalize else normalized
+        documents = _Documents(_readers(encoder, task)[-1], settings.use_cache, stages.progress)
+        if use.whiten is not None and task.streams:
+            raise UserError(
+                f"{task.data.task} cannot be whitened, because its documents are encoded in parts: fit a whitening "
+                "with `stsbench fit whitening` and measure that."
+            )
         if use.whiten is not None:
             width = matrix.shape[1]
             matrix = whiten(matrix, matrix[rows], use.whiten or None, task=task.data.task)
@@ -256,18 +265,44 @@ def measure_encoder(encoder: Encoder, tasks: Sequence[Task], settings: Settings,
                 )
         # Apple's GPU has no float64, which the logistic regression needs.
         device = "cuda" if use.device == "cuda" else "cpu"
-        items.append(task.items(Vectors(matrix, rows, embeddings.lengths[place], device), settings))
+        lengths = embeddings.lengths[place]
+        items.append(task.items(Vectors(matrix, rows, lengths, device, documents.encode), settings))
         notes += items[-1].notes
+        truncated[-1] += documents.truncated
+        costs += documents.costs
+        numbers.update(items[-1].cost)
         if number + 1 == untrained:
             stages.done("similarities")
     if trained:
         stages.progress("training", trained, trained)
         stages.done("train")
-    cost = {name: value for name, value in vars(embeddings.cost).items() if name != "seconds"}
+    whole = reduce(add, costs)
+    stages.seconds |= {stage: round(value, 3) for stage, value in whole.seconds.items()}
+    if streamed := sum(sum(cost.seconds.values()) for cost in costs[1:]):
+        stages.seconds["similarities"] = round(stages.seconds["similarities"] - streamed, 3)
+    cost = {name: value for name, value in vars(whole).items() if name != "seconds"} | numbers
     cost |= {"dimensions": use.whiten or plain.shape[1]}
     if (weight_bytes := getattr(encoder, "weight_bytes", None)) is not None:
         cost["weight_bytes"] = weight_bytes
     return recording.finish(items, stages, truncated=truncated, notes=notes, encoding=cost)
+
+
+@dataclass
+class _Documents:
+    """Encodes the second side of a task that streams, some texts at a time."""
+
+    reader: Encoder
+    use_cache: bool
+    progress: Progress
+    costs: list[EncodingCost] = field(default_factory=list)
+    truncated: int = 0
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.floating]:
+        embeddings = embed(self.reader, texts, use_cache=self.use_cache, progress=self.progress)
+        self.costs.append(embeddings.cost)
+        self.truncated += int(embeddings.truncated.sum())
+        (vectors,) = embeddings.vectors.values()
+        return vectors[embeddings.rows]
 
 
 def _readers(encoder: Encoder, task: Task) -> list[Encoder]:
@@ -277,12 +312,12 @@ def _readers(encoder: Encoder, task: Task) -> list[Encoder]:
 
 
 def readings(encoder: Encoder, task: Task, sentences: Sequence[str]) -> list[tuple[Encoder, Sequence[str]]]:
-    """Returns the encoder and the sentences of each side of a task.
+    """Returns the encoder and the sentences of each side of a task, or of the first side if it streams the second.
 
     Raises:
         UserError: if the encoder distinguishes sides, but the task has single sentences.
     """
-    readers = _readers(encoder, task)
+    readers = _readers(encoder, task)[: 1 if task.streams else None]
     size = len(sentences) // len(readers)
     return [(reader, sentences[side * size :][:size]) for side, reader in enumerate(readers)]
 

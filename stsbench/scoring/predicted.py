@@ -11,21 +11,20 @@ scored here: import a table with the score of each item.
 """
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stsbench.base.errors import UserError, require
+from stsbench.base.errors import UserError
 from stsbench.base.files import files_in, sha256_of
 from stsbench.base.words import listed
 from stsbench.data.catalogue import MTEB_TASKS
-from stsbench.data.qrels import Qrels, Ranking, read_qrels, read_run, task_of_qrels
+from stsbench.data.qrels import IdenticalIds, Qrels, Ranking, read_qrels, read_run, task_of_qrels
 from stsbench.data.tables import FileRead, StsData, load_pairs
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.use import UNKNOWN, Use, own_use
@@ -34,81 +33,13 @@ from stsbench.records.record import RunRecord
 from stsbench.records.results import MTEB_SPLITS
 from stsbench.scoring.kinds import in_order
 from stsbench.scoring.kinds.given import GIVEN_PROTOCOL, GivenItems, measured_items
+from stsbench.scoring.kinds.retrieval import NDCG, Measure
 from stsbench.scoring.kinds.sts import PairClassification, StsPairs, compared_elsewhere
 from stsbench.scoring.measure import Recording
 from stsbench.scoring.settings import GIVEN_SIMILARITY, PROTOCOLS, Protocol, Settings, Stages, choose_protocol
 from stsbench.scoring.task import Items, Task
 from stsbench.scoring.tasks import AnyTask, names_tasks, read_data
 from stsbench.statistics.correlations import CORRELATIONS, Metric
-
-IdenticalIds = Literal["keep", "drop"]
-"""Whether documents with the id of their query count."""
-
-_MEASURES = {"ndcg": "nDCG", "map": "AP", "mrr": "RR", "recall": "R", "precision": "P", "hit_rate": "Success"}
-"""The names of the measures in ir-measures, by MTEB's names."""
-
-NDCG = "ndcg_at_10"
-
-
-@dataclass(frozen=True)
-class Measure:
-    """A measure of the best documents of a query, such as nDCG of the best ten, computed as MTEB does.
-
-    ir-measures and MTEB both use trec_eval, which sorts documents by their scores in single precision and equal
-    scores by descending id. MTEB's reciprocal rank sorts scores in double precision; here trec_eval gets the ranks
-    of that order instead of the scores.
-    """
-
-    name: str
-    cutoff: int
-
-    @classmethod
-    def named(cls, text: str) -> "Measure":
-        """Parses the name of a measure.
-
-        Raises:
-            UserError: if there is no such measure.
-
-        >>> Measure.named("nDCG@10"), str(Measure.named("recall_at_100"))
-        (Measure(name='ndcg', cutoff=10), 'recall_at_100')
-        """
-        match = re.fullmatch(rf"({'|'.join(_MEASURES)})(?:_at_|@)([1-9]\d{{0,4}})", text.lower().replace("-", "_"))
-        if match is None:
-            known = ", ".join(f"{name}_at_K" for name in _MEASURES)
-            raise UserError(f"--metric {text}: unknown measure of retrieval; choose from {known}.")
-        return cls(match[1], int(match[2]))
-
-    def __str__(self) -> str:
-        return f"{self.name}_at_{self.cutoff}"
-
-    def by_query(self, ranking: Ranking, qrels: Qrels) -> dict[str, float]:
-        """Returns the measure of each query in the qrels; 0 for a query without documents.
-
-        Raises:
-            UserError: if ir-measures is not installed.
-        """
-        require("retrieval", f"{self}, a measure of retrieval,")
-        import ir_measures
-
-        measure = getattr(ir_measures, _MEASURES[self.name])
-        is_reciprocal_rank = self.name == "mrr"
-        if is_reciprocal_rank:
-            # With a cutoff ir-measures does not use trec_eval and orders ties by ascending id.
-            ranking = {query: _ranks(documents) for query, documents in ranking.items()}
-        else:
-            measure @= self.cutoff
-        results = ir_measures.pytrec_eval.iter_calc([measure], dict(qrels), dict(ranking))
-        values = {result.query_id: float(result.value) for result in results}
-        if is_reciprocal_rank:
-            return {query: value if value * self.cutoff > 1 - 1e-9 else 0.0 for query, value in values.items()}
-        return values
-
-
-def _ranks(documents: Mapping[str, float]) -> dict[str, float]:
-    """Returns negated ranks of the documents, in MTEB's order."""
-    order = sorted(documents.items(), key=lambda scored: (scored[1], scored[0]), reverse=True)
-    return {document: float(-rank) for rank, (document, _) in enumerate(order)}
-
 
 GoldSource = str | Path | AnyTask | Sequence[AnyTask]
 """Names of tasks, their data, or a file."""

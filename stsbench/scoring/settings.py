@@ -13,6 +13,7 @@ and SICK-R are a different measurement (`STS-B:supervised`).
 """
 
 import math
+import re
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -34,7 +35,7 @@ AVERAGE_PRECISION = "ap"
 GIVEN_SIMILARITY = "given"
 """The name and column of similarities from another program."""
 
-METRICS = (*CORRELATIONS, AVERAGE_PRECISION)
+METRICS = (*CORRELATIONS, AVERAGE_PRECISION, "ndcg_at_10")
 TEXTS = ("senteval", "raw")
 
 
@@ -45,7 +46,8 @@ class Protocol:
     Attributes:
         name: the preset.
         aggregation: over the subsets of a task: `all`, `mean` or `wmean`.
-        metric: `spearman`, `pearson` or `kendall`; `ap` (average precision) for pairs with labels.
+        metric: `spearman`, `pearson` or `kendall`; `ap` (average precision) for pairs with labels; a measure such
+            as `recall_at_5` for retrieval, whose default is `ndcg_at_10`.
         similarity: `cosine`, `dot`, `euclidean` or `manhattan` (distances are negated).
         text: the text variant, `senteval` or `raw`.
         sick_split: the split of SICK-R; other tasks use `test`.
@@ -53,7 +55,7 @@ class Protocol:
 
     name: str = "simcse"
     aggregation: Aggregation = "all"
-    metric: Metric | Literal["ap", "mean"] = "spearman"
+    metric: str = "spearman"
     similarity: str = "cosine"
     text: str = "senteval"
     sick_split: str = "test"
@@ -81,7 +83,8 @@ def choose_protocol(
     Args:
         name: the preset: `simcse`, `senteval` or `mteb`.
         aggregation: the aggregation over the subsets of a task: `all`, `mean` or `wmean`.
-        metric: `spearman`, `pearson` or `kendall`; or `ap`, the average precision of pairs with labels 1 and 0.
+        metric: `spearman`, `pearson` or `kendall`; `ap`, the average precision of pairs with labels 1 and 0; or a
+            measure of retrieval, such as `ndcg_at_10` or `recall_at_5`.
         similarity: `cosine`, `dot`, `euclidean` or `manhattan` (distances are negated).
         text: the text to encode: `senteval` (tokenised, lower-cased) or `raw`.
 
@@ -99,7 +102,8 @@ def choose_protocol(
         ("similarity", similarity, SIMILARITIES),
         ("text", text, TEXTS),
     ):
-        if value is not None and value not in allowed:
+        is_measure = option == "metric" and re.search(r"(_at_|@)\d+$", value or "")
+        if value is not None and value not in allowed and not is_measure:
             raise UserError(f"unknown {option} {value!r}: {suggestion(value, allowed)}")
         if value is not None and option != "protocol":
             changes[option] = value

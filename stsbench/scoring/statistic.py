@@ -274,15 +274,19 @@ class ThresholdAccuracy(SimilarityShare):
 
 @dataclass(frozen=True)
 class Mean(Statistic):
-    """The mean of scores from another tool."""
+    """The mean of a column of scores."""
 
-    columns = ("score",)
+    column: str = "score"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column,)
 
     def value(self, items: pd.DataFrame) -> float:
-        return float(items["score"].to_numpy().mean())
+        return float(items[self.column].to_numpy().mean())
 
     def terms(self, items: pd.DataFrame) -> Floats:
-        return mean_terms(items["score"].to_numpy())
+        return mean_terms(items[self.column].to_numpy())
 
     def limits(self, value: float, spread: Variance, items: int, level: float) -> Limits:
         return plain_interval(value, spread, level)

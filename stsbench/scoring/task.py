@@ -1,7 +1,7 @@
 """The interface of a task: it names its sentences, turns their vectors into items, and items into numbers."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -36,12 +36,14 @@ class Vectors:
         rows: (k,) the row of each sentence, in the order of `Task.sentences`.
         lengths: (k,) numbers of sub-words; -1 if unknown.
         device: where to train.
+        encode: encodes texts of the second side of a task that streams: (n, d) processed vectors.
     """
 
     matrix: NDArray[np.floating]
     rows: NDArray[np.int64]
     lengths: NDArray[np.int64]
     device: str = "cpu"
+    encode: Callable[[Sequence[str]], NDArray[np.floating]] = lambda _: np.empty((0, 0))
 
     @property
     def of_sentences(self) -> NDArray[np.floating]:
@@ -58,12 +60,14 @@ class Items:
         training: the trained classifier or regressor; None without training.
         stated: numbers that the table does not determine.
         notes: notes for the user.
+        cost: numbers for the record's `encoding`.
     """
 
     table: pd.DataFrame
     training: Training | None = None
     stated: tuple[Number, ...] = ()
     notes: tuple[str, ...] = ()
+    cost: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -128,6 +132,8 @@ class Task(Protocol):
     kind: ClassVar[str]
     is_trained: ClassVar[bool]
     """Whether a model is trained on the vectors, which are not normalised then."""
+    streams: ClassVar[bool]
+    """Whether `sentences` are the first side only, and `items` encodes the second side in parts."""
 
     @property
     def data(self) -> Source:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_labelled, load_sts
 from stsbench.data.catalogue import data_set
+from stsbench.data.qrels import RetrievalData, load_retrieval
 from stsbench.data.reading import DataNotFoundError
 from stsbench.data.tables import LabelledData, StsData, load_pairs
 from stsbench.data.views import PairView
@@ -49,8 +50,8 @@ GROUPS = {
 WHOLE = PairView()
 """All pairs of the tasks."""
 
-AnyTask = Task | StsData | LabelledData
-"""A task, or data: scored pairs are compared, labelled sentences classified."""
+AnyTask = Task | StsData | LabelledData | RetrievalData
+"""A task, or data: scored pairs are compared, labelled sentences classified, documents retrieved."""
 
 
 class TaskSpec(NamedTuple):
@@ -135,7 +136,7 @@ def read_data(
     data_dirs: Sequence[str | Path] = (),
     view: PairView = WHOLE,
 ) -> list[Task]:
-    """Returns the tasks to score: your own file (`data`), or tasks as names (see `parse_tasks`) or data.
+    """Returns the tasks to score: your own file or folder (`data`), or tasks as names (see `parse_tasks`) or data.
 
     The default is the seven STS tasks, or the sample if their data is missing (see `or_sample`). The view excludes
     pairs.
@@ -148,7 +149,8 @@ def read_data(
         return [read_task(spec, folders, protocol) for spec in parse_tasks(names, protocol)]
 
     if data is not None:
-        sets = [as_task(load_pairs(Path(data), subset_column), protocol)]
+        is_folder = Path(data).expanduser().is_dir()
+        sets = [as_task(load_retrieval(data) if is_folder else load_pairs(data, subset_column), protocol)]
     elif tasks is None:
         sets = or_sample(lambda: read(["sts"]), data_dirs)
     else:
@@ -175,8 +177,8 @@ def _viewed(sets: list[Task], view: PairView, folders: Sequence[Path]) -> list[T
     for task in sets:
         if task.pairs is None:
             raise UserError(
-                f"{task.data.task} trains a model, and --exclude and --exclude-overlap apply only to compared "
-                "pairs: measure it in a separate run."
+                f"--exclude and --exclude-overlap apply only to compared pairs: measure {task.data.task} in a "
+                "separate run."
             )
     viewed = zip(sets, view.of(pairs, folders), strict=True)
     return [type(task)(data) for task, data in viewed]  # type: ignore[call-arg]

@@ -1,4 +1,4 @@
-"""Similarities of pairs of vectors, exact nearest neighbours by cosine, and hubness.
+"""Similarities of pairs of vectors, exact nearest neighbours, and hubness.
 
 Hubness is how unevenly vectors are neighbours of each other.
 """
@@ -148,7 +148,7 @@ class Nearest(NamedTuple):
     cosines: Floats
 
 
-def nearest(queries: Floats, corpus: Iterable[tuple[Counts, Floats]], k: int) -> Nearest:
+def nearest(queries: Floats, corpus: Iterable[tuple[Counts, Floats]], k: int, *, highest: float = 1.0) -> Nearest:
     """Returns the k corpus vectors with the highest cosine to each query; among ties, the earlier one comes first.
 
     Cosines that agree to nine decimals are ties, so rounding does not decide the order.
@@ -158,20 +158,32 @@ def nearest(queries: Floats, corpus: Iterable[tuple[Counts, Floats]], k: int) ->
         corpus: blocks of (numbers, unit vectors) in rising order of numbers; one block at a time is held in
             memory.
         k: number of neighbours; a smaller corpus returns as many as it has.
+        highest: the highest possible similarity; infinity for inner products of vectors of any length.
 
     >>> nearest(np.array([[1.0, 0.0]]), [(np.arange(2), np.eye(2)), (np.array([2]), np.array([[0.6, 0.8]]))], 2)
     Nearest(rows=array([[0, 2]]), cosines=array([[1. , 0.6]]))
     """
-    rows, cosines = np.empty((len(queries), 0), dtype=np.int64), np.empty((len(queries), 0))
+    places = range(0, max(1, len(queries)), QUERIES_AT_ONCE)
+    some = [queries[start : start + QUERIES_AT_ONCE] for start in places]
+    parts = [Nearest(np.empty((len(part), 0), dtype=np.int64), np.empty((len(part), 0))) for part in some]
     for numbers, units in corpus:
-        block = np.clip(queries @ units.T, -1.0, 1.0)
-        best = _highest(block, k)
-        # The best so far precede those of the block, so that the earlier of two ties stays first.
-        rows = np.hstack([rows, numbers[best]])
-        cosines = np.hstack([cosines, np.take_along_axis(block, best, axis=1)])
-        best = _highest(cosines, k)
-        rows, cosines = np.take_along_axis(rows, best, axis=1), np.take_along_axis(cosines, best, axis=1)
-    return Nearest(rows, cosines)
+        blocks = (np.clip(part @ units.T, -highest, highest) for part in some)
+        parts = [_with_block(best, numbers, block, k) for best, block in zip(parts, blocks, strict=True)]
+    return Nearest(*(np.concatenate(side) for side in zip(*parts, strict=True)))
+
+
+def _with_block(best: Nearest, numbers: Counts, block: Floats, k: int) -> Nearest:
+    """Returns the k best of the neighbours so far and of a block of later vectors with their cosines."""
+    if best.rows.shape[1] == k:
+        # Almost no later vector is closer than the k-th, and only those are sorted.
+        columns = (block > best.cosines[:, -1:] - 10.0**-_DECIMALS).any(axis=0)
+        numbers, block = numbers[columns], block[:, columns]
+    highest = _highest(block, k)
+    # The best so far precede those of the block, so that the earlier of two ties stays first.
+    rows = np.hstack([best.rows, numbers[highest]])
+    cosines = np.hstack([best.cosines, np.take_along_axis(block, highest, axis=1)])
+    order = _highest(cosines, k)
+    return Nearest(np.take_along_axis(rows, order, axis=1), np.take_along_axis(cosines, order, axis=1))
 
 
 def _highest(cosines: Floats, k: int) -> NDArray[np.intp]:

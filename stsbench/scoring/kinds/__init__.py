@@ -8,11 +8,13 @@ and an example in `tests/scoring/test_kinds.py`. To name it in `--tasks`, add a 
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 
+from stsbench.data.qrels import RetrievalData
 from stsbench.data.tables import LabelledData, StsData
 from stsbench.records.kinds import KINDS, Kind
 from stsbench.records.parts import Score
 from stsbench.records.signature import Signature
 from stsbench.scoring.kinds.classification import Classification
+from stsbench.scoring.kinds.retrieval import Retrieval
 from stsbench.scoring.kinds.sts import PairClassification, StsPairs
 from stsbench.scoring.settings import AVERAGE_PRECISION, Intervals, Protocol
 from stsbench.scoring.statistic import Statistic
@@ -29,10 +31,12 @@ TASKS: Mapping[str, type[Task]] = {name: _class_of(kind) for name, kind in KINDS
 """The class of each kind, by its name in a record."""
 
 
-def as_task(data: Task | StsData | LabelledData, protocol: Protocol) -> Task:
+def as_task(data: Task | StsData | LabelledData | RetrievalData, protocol: Protocol) -> Task:
     """Returns data as a task; pairs are classified if the metric is average precision, else correlated."""
     if isinstance(data, StsData):
         return PairClassification(data) if protocol.metric == AVERAGE_PRECISION else StsPairs(data)
+    if isinstance(data, RetrievalData):
+        return Retrieval(data)
     return Classification(data) if isinstance(data, LabelledData) else data
 
 

@@ -75,6 +75,7 @@ class Classification:
 
     kind: ClassVar[str] = TRANSFER
     is_trained: ClassVar[bool] = True
+    streams: ClassVar[bool] = False
     pairs: ClassVar[None] = None
 
     @property

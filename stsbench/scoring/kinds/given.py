@@ -64,6 +64,7 @@ class GivenItems:
 
     kind: ClassVar[str] = GIVEN
     is_trained: ClassVar[bool] = False
+    streams: ClassVar[bool] = False
     sides: ClassVar[int] = 1
     pairs: ClassVar[None] = None
 

@@ -71,6 +71,7 @@ class Relatedness:
 
     kind: ClassVar[str] = SUPERVISED
     is_trained: ClassVar[bool] = True
+    streams: ClassVar[bool] = False
     sides: ClassVar[int] = 2
     pairs: ClassVar[None] = None
 

@@ -18,7 +18,7 @@ from stsbench.records.signature import Signature
 from stsbench.scoring.settings import AGGREGATIONS, GIVEN_SIMILARITY, Intervals, Settings
 from stsbench.scoring.statistic import AveragePrecision, Correlation, ItemsEstimate, ThresholdAccuracy, sharing_of
 from stsbench.scoring.task import Items, Meaning, Numbers, Rows, Scoring, Task, Vectors, item_columns
-from stsbench.statistics.correlations import Aggregation, Metric, ceiling, reliability
+from stsbench.statistics.correlations import CORRELATIONS, Aggregation, Metric, ceiling, reliability
 from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.neighbours import SIMILARITIES, pair_similarities, zero_rows
 
@@ -34,6 +34,7 @@ class ComparedPairs:
 
     kind: ClassVar[str]
     is_trained: ClassVar[bool] = False
+    streams: ClassVar[bool] = False
     sides: ClassVar[int] = 2
 
     @property
@@ -58,6 +59,10 @@ class StsPairs(ComparedPairs):
 
     def meaning(self, settings: Settings) -> Meaning:
         protocol = settings.protocol
+        if protocol.metric not in CORRELATIONS:
+            raise UserError(
+                f"--metric {protocol.metric} needs queries, but {self.data.task} has pairs: leave it out."
+            )
         return Meaning(self.data.split, protocol.aggregation, protocol.metric, protocol.similarity)
 
     @staticmethod

@@ -1,0 +1,214 @@
+"""Retrieval: the documents nearest to each query, found by exact search, and measures of their order.
+
+Documents are encoded and searched in blocks, so that memory does not grow with their number.
+"""
+
+import json
+import re
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from stsbench.base.errors import UserError, require
+from stsbench.data.qrels import Qrels, Ranking, RetrievalData
+from stsbench.records.kinds import RETRIEVAL
+from stsbench.records.signature import Signature
+from stsbench.scoring.settings import Settings
+from stsbench.scoring.statistic import ItemsEstimate, MeanShare
+from stsbench.scoring.task import Items, Meaning, Numbers, Rows, Scoring, Vectors, item_columns
+from stsbench.statistics.neighbours import Nearest, directions, nearest
+
+KEPT: Final = 100
+"""The number of documents of each query in a record; more if the measure needs more."""
+
+BLOCK = 8192
+"""Documents whose vectors are in memory at once."""
+
+_DECIMALS = 9
+"""Similarities are compared to this many decimals, as in `nearest`."""
+
+_MEASURES = {"ndcg": "nDCG", "map": "AP", "mrr": "RR", "recall": "R", "precision": "P", "hit_rate": "Success"}
+"""The names of the measures in ir-measures, by MTEB's names."""
+
+NDCG = "ndcg_at_10"
+"""The default measure, as in BEIR and MTEB."""
+
+OTHERS = ("mrr_at_10", "recall_at_100", "map_at_100")
+"""The measures that every record contains, in addition to the headline's."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure of the best documents of a query, such as nDCG of the best ten, computed as MTEB does.
+
+    ir-measures and MTEB both use trec_eval, which sorts documents by their scores in single precision and equal
+    scores by descending id. MTEB's reciprocal rank sorts scores in double precision; here trec_eval gets the ranks
+    of that order instead of the scores.
+    """
+
+    name: str
+    cutoff: int
+
+    @classmethod
+    def named(cls, text: str) -> "Measure":
+        """Parses the name of a measure.
+
+        Raises:
+            UserError: if there is no such measure.
+
+        >>> Measure.named("nDCG@10"), str(Measure.named("recall_at_100"))
+        (Measure(name='ndcg', cutoff=10), 'recall_at_100')
+        """
+        match = re.fullmatch(rf"({'|'.join(_MEASURES)})(?:_at_|@)([1-9]\d{{0,4}})", text.lower().replace("-", "_"))
+        if match is None:
+            known = ", ".join(f"{name}_at_K" for name in _MEASURES)
+            raise UserError(f"--metric {text}: unknown measure of retrieval; choose from {known}.")
+        return cls(match[1], int(match[2]))
+
+    def __str__(self) -> str:
+        return f"{self.name}_at_{self.cutoff}"
+
+    def by_query(self, ranking: Ranking, qrels: Qrels) -> dict[str, float]:
+        """Returns the measure of each query in the qrels; 0 for a query without documents.
+
+        Raises:
+            UserError: if ir-measures is not installed.
+        """
+        require("retrieval", f"{self}, a measure of retrieval,")
+        import ir_measures
+
+        measure = getattr(ir_measures, _MEASURES[self.name])
+        is_reciprocal_rank = self.name == "mrr"
+        if is_reciprocal_rank:
+            # With a cutoff ir-measures does not use trec_eval and orders ties by ascending id.
+            ranking = {query: _ranks(documents) for query, documents in ranking.items()}
+        else:
+            measure @= self.cutoff
+        results = ir_measures.pytrec_eval.iter_calc([measure], dict(qrels), dict(ranking))
+        values = {result.query_id: float(result.value) for result in results}
+        if is_reciprocal_rank:
+            return {query: value if value * self.cutoff > 1 - 1e-9 else 0.0 for query, value in values.items()}
+        return values
+
+
+def _ranks(documents: Mapping[str, float]) -> dict[str, float]:
+    """Returns negated ranks of the documents, in MTEB's order."""
+    order = sorted(documents.items(), key=lambda scored: (scored[1], scored[0]), reverse=True)
+    return {document: float(-rank) for rank, (document, _) in enumerate(order)}
+
+
+@dataclass(frozen=True)
+class Retrieval:
+    """Queries whose relevant documents are searched among all documents."""
+
+    data: RetrievalData
+
+    kind: ClassVar[str] = RETRIEVAL
+    is_trained: ClassVar[bool] = False
+    sides: ClassVar[int] = 2
+    streams: ClassVar[bool] = True
+    pairs: ClassVar[None] = None
+
+    def sentences(self) -> list[str]:
+        """Returns the queries; documents are encoded by `items`."""
+        return list(self.data.queries.values())
+
+    def demand_scorable(self) -> None:
+        require("retrieval", f"{NDCG}, a measure of retrieval,")
+
+    def meaning(self, settings: Settings) -> Meaning:
+        protocol = settings.protocol
+        if protocol.similarity not in {"cosine", "dot"}:
+            raise UserError(f"--similarity {protocol.similarity}: documents are searched by cosine or dot.")
+        metric = NDCG if protocol.metric == "spearman" else str(Measure.named(protocol.metric))
+        return Meaning(self.data.split, "all", metric, protocol.similarity)
+
+    def items(self, vectors: Vectors, settings: Settings) -> Items:
+        meaning, data = self.meaning(settings), self.data
+        measure = Measure.named(meaning.metric)
+        began, encoded = time.perf_counter(), 0.0
+        size, width = max(KEPT, measure.cutoff), vectors.matrix.shape[1]
+
+        def encoded_blocks() -> Iterator[NDArray[np.floating]]:
+            nonlocal encoded
+            for texts in data.blocks(BLOCK):
+                since = time.perf_counter()
+                block = vectors.encode(texts)
+                encoded += time.perf_counter() - since
+                yield block
+
+        near = search(vectors.of_sentences, encoded_blocks(), size + data.drops_identical, meaning.similarity)
+        seconds = time.perf_counter() - began - encoded
+        ranking = {}
+        for query, rows, scores in zip(data.queries, *near, strict=True):
+            scored = zip([data.documents[row] for row in rows], scores.round(_DECIMALS).tolist(), strict=True)
+            kept = [pair for pair in scored if pair[0] != query or not data.drops_identical]
+            ranking[query] = dict(kept[:size])
+        texts = list(data.queries.values())
+        columns = item_columns(
+            RETRIEVAL, data, data.split, [""] * len(texts), list(data.queries), sides=[texts, [None] * len(texts)]
+        )
+        measures = {"score": measure, **{name: Measure.named(name) for name in OTHERS}}
+        for name, of in measures.items():
+            values = of.by_query(ranking, data.qrels)
+            columns[name] = np.array([values[query] for query in data.queries])
+        columns |= {"retrieved": [*map(json.dumps, ranking.values())]}
+        columns |= {"judged": [json.dumps(data.qrels[query]) for query in data.queries]}
+        return Items(
+            pd.DataFrame(columns),
+            cost={
+                "documents": len(data.documents),
+                "queries": len(texts),
+                "index_bytes": len(data.documents) * width * vectors.matrix.itemsize,
+                "search_microseconds": round(1e6 * seconds),
+            },
+        )
+
+    @staticmethod
+    def statistic(_: Signature) -> MeanShare:
+        return MeanShare()
+
+    @staticmethod
+    def numbers(rows: Rows, how: Scoring) -> Numbers:
+        """Returns the mean over queries of the headline's measure and of the other measures."""
+        headline = how.signature.metric
+        columns = {headline: "score", **{name: name for name in OTHERS if name != headline}}
+        means = {
+            name: ItemsEstimate.of(MeanShare(column), rows.scored, how.intervals)
+            for name, column in columns.items()
+        }
+        return Numbers(tuple(mean.number(name) for name, mean in means.items()), means[headline])
+
+
+def search(
+    queries: NDArray[np.floating], blocks: Iterator[NDArray[np.floating]], k: int, similarity: str = "cosine"
+) -> Nearest:
+    """Returns the k nearest of n documents to each of q queries, exactly, in the memory of one block.
+
+    Args:
+        queries: (q, d) vectors; a zero vector has the cosine 0 to every document.
+        blocks: the (n, d) matrix of the documents, some rows at a time.
+        k: number of documents; of fewer, all.
+        similarity: `cosine` or `dot`.
+
+    >>> documents = np.array([[0.0, 1.0], [2.0, 0.0], [1.0, 1.0]])
+    >>> search(np.array([[1.0, 0.0]]), iter([documents[:2], documents[2:]]), 2).rows.tolist()
+    [[1, 2]]
+    """
+    is_cosine = similarity == "cosine"
+
+    def prepared(part: NDArray[np.floating]) -> NDArray[np.float64]:
+        return directions(part).units if is_cosine else part.astype(np.float64)
+
+    def numbered() -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+        first = 0
+        for part in blocks:
+            yield np.arange(first, first + len(part)), prepared(part)
+            first += len(part)
+
+    return nearest(prepared(queries), numbered(), k, highest=1.0 if is_cosine else np.inf)

@@ -17,9 +17,9 @@ from stsbench.encoders.embedded import Embedded
 from stsbench.records.record import RunRecord
 from stsbench.render.figures import shortened
 from stsbench.render.table import Table, Tables
+from stsbench.scoring.kinds.retrieval import search
 from stsbench.scoring.subjects import RecordedModel, Subject, vectors_of
-from stsbench.statistics.geometry import unit_rows
-from stsbench.statistics.neighbours import Nearest, nearest, zero_rows
+from stsbench.statistics.neighbours import Nearest, zero_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -147,14 +147,7 @@ def find_neighbours(model: str, queries: Vectors, corpus: Iterable[Vectors], k: 
             f"{model} gives a query a zero vector, which has no neighbours (does it know any word of it?)."
         )
 
-    def blocks() -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-        first = 0
-        for part in corpus:
-            usable = np.flatnonzero(~zero_rows(part))
-            yield first + usable, unit_rows(part[usable])
-            first += len(part)
-
-    neighbours = nearest(unit_rows(queries), blocks(), k)
+    neighbours = search(queries, corpus, k)
     if k > (count := neighbours.rows.shape[1]):
         raise UserError(
             f"{k} neighbours: {model} has nonzero vectors of {count} sentences only; give a smaller --top."

@@ -4,7 +4,7 @@ Qrels are tables as in BEIR and MTEB, `query-id, corpus-id, score` (.tsv, .csv, 
 `query 0 document relevance`; a run is TREC's, `query Q0 document rank score tag`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -18,7 +18,6 @@ from stsbench.data.reading import (
     UserTable,
     as_name,
     as_number,
-    as_sentence,
     as_text,
     open_table,
     read_table,
@@ -76,10 +75,10 @@ _DOCUMENTS = Schema(
     absent="check the path given to --corpus",
 )
 _QUERIES = Schema(
-    "query text",
+    "query",
     [
         Column("query", _as_id, ("_id", "id", "query-id", "query_id", "qid")),
-        Column("text", as_sentence, ("text", "query")),
+        Column("text", as_text, ("text", "query")),
     ],
     absent="check the path given to --queries",
 )
@@ -135,19 +134,17 @@ def task_of_qrels(path: Path) -> tuple[str, str]:
     return name, "all"
 
 
-def _documents(path: Path) -> Iterator[tuple[int, str, str]]:
-    """Yields line, id and text of the documents in a file."""
-    rows, _, values = open_table(path, _DOCUMENTS)
-    for line, document, *parts in values:
+def _texts(path: Path, schema: Schema) -> Iterator[tuple[str, str]]:
+    """Yields id and text of queries or documents: any title, a space and the text."""
+    rows, _, values = open_table(path, schema)
+    seen = set[str]()
+    for line, name, *parts in values:
         text = " ".join(filter(None, parts))
-        if not text:
-            raise UserError(f"{rows.at(line)}: document {document!r} is empty; fill it in, or delete the line.")
-        yield line, document, text
-
-
-def _require_new(name: str, known: Mapping[str, object], what: str) -> None:
-    if name in known:
-        raise UserError(f"{what} {name!r} occurs twice; delete one, or rename it.")
+        if not text or name in seen:
+            problem = "occurs twice; rename or delete one" if text else "is empty; fill it in, or delete the line"
+            raise UserError(f"{rows.at(line)}: {schema.row} {name!r} {problem}.")
+        seen.add(name)
+        yield name, text
 
 
 def _in(folder: str | Path | None, name: str) -> Path:
@@ -157,13 +154,13 @@ def _in(folder: str | Path | None, name: str) -> Path:
     files = Path(folder).expanduser().glob("qrels/*" if name == "qrels" else f"{name}.*")
     tables = sorted(path for path in files if suffix_of(path) in TABLES)
     chosen = [path for path in tables if path.name.startswith("test.")] or tables
-    if len(chosen) != 1:
-        problem = f"several {name} ({', '.join(path.name for path in tables)})" if tables else f"no {name}"
-        raise UserError(
-            f"{folder} has {problem}: a folder in BEIR's layout has corpus.jsonl, queries.jsonl and "
-            f"qrels/test.tsv. Name the file with --{name}."
-        )
-    return chosen[0]
+    if len(chosen) == 1:
+        return chosen[0]
+    problem = f"several {name} ({', '.join(path.name for path in tables)})" if tables else f"no {name}"
+    raise UserError(
+        f"{folder} has {problem}: a folder in BEIR's layout has corpus.jsonl, queries.jsonl and qrels/test.tsv; "
+        f"name the file with --{name}."
+    )
 
 
 def _by_query(table: UserTable) -> dict[str, dict[str, Any]]:
@@ -211,8 +208,8 @@ class RetrievalData:
     problems: tuple[str, ...] = ()
 
     def blocks(self, size: int) -> Iterator[list[str]]:
-        """Yields the texts of the documents, `size` at a time: any title, a space and the text."""
-        texts = (text for _, _, text in _documents(self.corpus))
+        """Yields the texts of the documents, `size` at a time."""
+        texts = (text for _, text in _texts(self.corpus, _DOCUMENTS))
         while block := list(islice(texts, size)):
             yield block
 
@@ -241,50 +238,40 @@ def load_retrieval(
     """
     given = {"corpus": corpus, "queries": queries, "qrels": qrels}
     paths = {name: Path(path).expanduser() if path else _in(folder, name) for name, path in given.items()}
-    ids, texts = dict[str, int](), dict[str, str]()
-    for line, document, _ in _documents(paths["corpus"]):
-        _require_new(document, ids, f"{paths['corpus']}, line {line}: document")
-        ids[document] = 1
-    rows, _, values = open_table(paths["queries"], _QUERIES)
-    for line, query, text in values:
-        _require_new(query, texts, f"{rows.at(line)}: query")
-        texts[query] = text
-    table = _qrels_table(paths["qrels"])
-    columns = [table.frame[name].tolist() for name in ("line", "query", "document")]
-    mistakes = [
-        f"{table.rows.at(line)}: {what} is not in {paths[of]}; add it, or delete the line."
-        for line, query, document in zip(*columns, strict=True)
-        for of, what in (("queries", f"query {query!r}"), ("corpus", f"document {document!r}"))
-        if (query if of == "queries" else document) not in (texts if of == "queries" else ids)
-    ]
-    require_no_mistakes(paths["qrels"], mistakes)
-    judged = {query: of for query, of in _by_query(table).items() if any(value > 0 for value in of.values())}
-    if not judged:
-        raise UserError(f"{paths['qrels']} has no relevant document: give a score of 1 or more to those that are.")
-    alike = [query for query in judged if query in ids]
+    documents = [name for name, _ in _texts(paths["corpus"], _DOCUMENTS)]
+    texts, judgements, known = dict(_texts(paths["queries"], _QUERIES)), paths["qrels"], set(documents)
+    judged, notes = _judged(judgements, texts, known)
+    alike = [query for query in judged if query in known]
     if alike and identical_ids is None:
         raise UserError(
             f"{len(alike):,} of {len(judged):,} queries have the id of a document ({alike[0]!r}). Give "
             "--identical-ids drop if it is the query itself (as in BEIR's ArguAna and Quora), or keep if equal "
             "ids mean nothing."
         )
-    left_out = len(texts) - len(judged)
-    notes = [
-        f"{left_out:,} of {len(texts):,} queries have no relevant document in {paths['qrels'].name}: left out."
-    ]
     drops = bool(alike) and identical_ids == "drop"
-    task, split = task_of_qrels(paths["qrels"])
-    names = {**{name: path.name for name, path in paths.items()}, "qrels": f"qrels/{paths['qrels'].name}"}
-    files = [FileRead(names[name], sha256_of(path), None) for name, path in paths.items()]
+    task, split = task_of_qrels(judgements)
+    files = tuple(FileRead(path.name, sha256_of(path), None) for path in paths.values())
+    sha256 = combined_sha256([*files, *[FileRead("identical ids", "drop", None)] * drops])
+    queries_used = {query: texts[query] for query in judged}
     return RetrievalData(
-        task,
-        split,
-        {query: texts[query] for query in judged},
-        judged,
-        list(ids),
-        paths["corpus"],
-        drops,
-        combined_sha256([*files, *[FileRead("identical ids", "drop", None)] * drops]),
-        tuple(files),
-        (*table.rows.notes, *notes * bool(left_out)),
+        task, split, queries_used, judged, documents, paths["corpus"], drops, sha256, files, notes
     )
+
+
+def _judged(path: Path, queries: Collection[str], documents: Collection[str]) -> tuple[Qrels, tuple[str, ...]]:
+    """Returns the judgements of the queries with a relevant document, and notes; all ids must be known."""
+    table = _qrels_table(path)
+    columns = [table.frame[name].tolist() for name in ("line", "query", "document")]
+    mistakes = [
+        f"{table.rows.at(line)}: there is no {what} {name!r}; add it, or delete the line."
+        for line, *names in zip(*columns, strict=True)
+        for what, name, known in zip(("query", "document"), names, (queries, documents), strict=True)
+        if name not in known
+    ]
+    require_no_mistakes(path, mistakes)
+    judged = {query: of for query, of in _by_query(table).items() if any(value > 0 for value in of.values())}
+    if not judged:
+        raise UserError(f"{path} has no relevant document: give a score of 1 or more to those that are.")
+    left_out = len(queries) - len(judged)
+    note = f"{left_out:,} of {len(queries):,} queries have no relevant document in {path.name}: left out."
+    return judged, (*table.rows.notes, *[note] * bool(left_out))

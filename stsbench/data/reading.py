@@ -250,11 +250,8 @@ def open_table(
     if not any(rows.columns):
         raise UserError(f"{path} is empty: give one {schema.row} per line, with {_columns_of(schema)}.")
     places = {column: place for column in schema.columns if (place := _place(rows, column, schema)) is not None}
-    return (
-        rows,
-        {column.name: rows.columns[place] for column, place in places.items()},
-        _values(rows, places, schema),
-    )
+    headers = {column.name: rows.columns[place] for column, place in places.items()}
+    return rows, headers, _values(rows, places, schema)
 
 
 def _values(rows: Rows, places: Mapping[Column, int], schema: Schema) -> Iterator[list[Any]]:

@@ -229,10 +229,8 @@ def _remarks(record: "RunRecord") -> Iterator[str]:
         if score.raters is not None and (ceiling := score.raters.ceiling) is not None:
             yield f"{score.task}: the raters' agreement limits Pearson to {100 * ceiling:.2f}"
     statuses = {score.data.status for score in record.scores}
-    if "modified" in statuses:
-        yield "data: modified (see the notes)"
-    if "unverified" in statuses:
-        yield "data: unverified (the catalogue has no hash of some files)"
+    meanings = {"modified": "see the notes", "unverified": "the catalogue has no hash of some files"}
+    yield from (f"data: {status} ({meaning})" for status, meaning in meanings.items() if status in statuses)
 
 
 def costs_of(record: "RunRecord") -> dict[str, str]:

@@ -97,9 +97,7 @@ class DataChoice:
             "layout: `corpus.jsonl`, `queries.jsonl`, `qrels/test.tsv`."
         ),
     ] = None
-    corpus: Annotated[Path | None, data_option(help="Documents to search, a table: `_id`, `text`, `title`.")] = (
-        None
-    )
+    corpus: Annotated[Path | None, data_option(help="Documents, a table: `_id`, `text`, `title`.")] = None
     queries: Annotated[Path | None, data_option(help="Queries, a table: `_id`, `text`.")] = None
     qrels: Annotated[
         Path | None, data_option(help="Relevant documents, a table: `query-id`, `corpus-id`, `score`.")

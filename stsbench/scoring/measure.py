@@ -251,11 +251,6 @@ def measure_encoder(encoder: Encoder, tasks: Sequence[Task], settings: Settings,
             stages.progress("training", number - untrained, trained)
         matrix: NDArray[np.floating] = plain if task.is_trained and not use.normalize else normalized
         documents = _Documents(_readers(encoder, task)[-1], settings.use_cache, stages.progress)
-        if use.whiten is not None and task.streams:
-            raise UserError(
-                f"{task.data.task} cannot be whitened, because its documents are encoded in parts: fit a whitening "
-                "with `stsbench fit whitening` and measure that."
-            )
         if use.whiten is not None:
             width = matrix.shape[1]
             matrix = whiten(matrix, matrix[rows], use.whiten or None, task=task.data.task)
@@ -279,7 +274,7 @@ def measure_encoder(encoder: Encoder, tasks: Sequence[Task], settings: Settings,
     whole = reduce(add, costs)
     stages.seconds |= {stage: round(value, 3) for stage, value in whole.seconds.items()}
     if streamed := sum(sum(cost.seconds.values()) for cost in costs[1:]):
-        stages.seconds["similarities"] = round(stages.seconds["similarities"] - streamed, 3)
+        stages.seconds["similarities"] = max(0.0, round(stages.seconds["similarities"] - streamed, 3))
     cost = {name: value for name, value in vars(whole).items() if name != "seconds"} | numbers
     cost |= {"dimensions": use.whiten or plain.shape[1]}
     if (weight_bytes := getattr(encoder, "weight_bytes", None)) is not None:
@@ -298,6 +293,11 @@ class _Documents:
     truncated: int = 0
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.floating]:
+        if self.reader.identity.use.whiten is not None:
+            raise UserError(
+                "documents are encoded in parts, so that no whitening can be fitted on them: use `stsbench fit "
+                "whitening`, and measure what it makes."
+            )
         embeddings = embed(self.reader, texts, use_cache=self.use_cache, progress=self.progress)
         self.costs.append(embeddings.cost)
         self.truncated += int(embeddings.truncated.sum())

@@ -18,14 +18,14 @@ import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
 from stsbench.records.parts import ProtocolPart
 from stsbench.statistics import DEPENDENCE, LEVEL, Dependence
-from stsbench.statistics.correlations import CORRELATIONS, Aggregation, Metric
+from stsbench.statistics.correlations import CORRELATIONS, Aggregation
 from stsbench.statistics.neighbours import SIMILARITIES
 
 AGGREGATIONS: tuple[Aggregation, ...] = ("all", "mean", "wmean")

@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import small_mteb_tasks as island
 from sklearn.metrics import average_precision_score
 
 import stsbench as sb
 from stsbench.base.files import sha256_of
+from stsbench.data.qrels import load_retrieval
 from stsbench.data.tables import StsData
-from stsbench.records.kinds import GIVEN, ITEMS, KINDS, PAIR_CLASSIFICATION, STS, SUPERVISED, TRANSFER
+from stsbench.records.kinds import GIVEN, ITEMS, KINDS, PAIR_CLASSIFICATION, RETRIEVAL, STS, SUPERVISED, TRANSFER
 from stsbench.scoring.kinds.relatedness import Relatedness
 from stsbench.scoring.kinds.sts import PairClassification
 from stsbench.scoring.recompute import differences, require_recomputed
@@ -42,6 +44,7 @@ def measured(
         "sample-questions",
         Relatedness(replace(related, pairs=related.pairs.assign(split=splits))),
         PairClassification(labelled(toy_data("paired", seed=3))),
+        load_retrieval(island.write_beir(place / "island"), identical_ids="drop"),
     ]
     sb.evaluate(hash_encode, tasks, out=place / "run", classification=sb.Classification(kfold=3))
     rows = [f"nli,{item},{score},{item % 4}" for item, score in enumerate([1, 0, 1, 1, 0, 1, 0, 0, 1, 1])]
@@ -99,6 +102,8 @@ def number(statistic: str) -> Change:
         (SUPERVISED, number("mse"), "the mse of related:supervised is"),
         (PAIR_CLASSIFICATION, item("gold", lambda value: 1 - value), "the ap of paired is"),
         (PAIR_CLASSIFICATION, number("accuracy"), "the accuracy of paired is"),
+        (RETRIEVAL, item("score", lambda value: value / 2), "the ndcg_at_10 of island is"),
+        (RETRIEVAL, number("mrr_at_10"), "the mrr_at_10 of island is"),
         (GIVEN, item("score", lambda value: value + 1), "the mean of nli is 0.6"),
         (GIVEN, item("score", lambda _: np.nan), "the mean of nli is 0.6"),
         (GIVEN, number("mean"), "the mean of nli is 0.600001"),

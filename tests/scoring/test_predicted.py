@@ -37,11 +37,7 @@ def of_items(record: sb.RunRecord) -> dict[str, float]:
 @pytest.fixture
 def qrels(tmp_path: Path) -> Path:
     """Return a file of the judgements as BEIR has them."""
-    path = tmp_path / "IslandRetrieval" / "qrels" / "test.tsv"
-    path.parent.mkdir(parents=True)
-    rows = [f"{query}\t{key}\t{value}\n" for query, of in island.QRELS.items() for key, value in of.items()]
-    path.write_text("query-id\tcorpus-id\tscore\n" + "".join(rows), encoding="utf-8")
-    return path
+    return island.write_beir(tmp_path / "IslandRetrieval") / "qrels" / "test.tsv"
 
 
 @pytest.mark.parametrize("name", ENCODERS)

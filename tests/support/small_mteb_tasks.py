@@ -79,15 +79,16 @@ def by_first_word(texts):
 
 
 def model(name, encode):
-    """Return an encoder as mteb asks for one."""
+    """Return an encoder as mteb asks for one; `encode` is a function, or has one for each side."""
     mteb = pytest.importorskip("mteb", reason="needs mteb: pip install mteb")
     from mteb.models import ModelMeta
 
     class Ours:
         mteb_model_meta = ModelMeta.create_empty({"name": f"owner/{name}", "revision": "1"})
 
-        def encode(self, inputs, **_):
-            return encode([text for batch in inputs for text in batch["text"]])
+        def encode(self, inputs, *, prompt_type=None, **_):
+            of_side = encode[prompt_type.value] if isinstance(encode, dict) else encode
+            return of_side([text for batch in inputs for text in batch["text"]])
 
         def similarity(self, one, other):
             return mteb.similarity_functions.cos_sim(one, other)
@@ -206,3 +207,14 @@ def write_predictions(folder, task, **splits):
     meta = {"mteb_model_meta": {"model_name": "owner/model", "revision": "no_revision_available"}}
     path.write_text(json.dumps(meta | {"default": splits}), encoding="utf-8")
     return path
+
+
+def write_beir(folder, *, corpus=None, queries=None, qrels=None):
+    """Write the retrieval task as a folder in BEIR's layout, some of it replaced; return the folder."""
+    (folder / "qrels").mkdir(parents=True, exist_ok=True)
+    for name, texts in (("corpus", corpus or CORPUS), ("queries", queries or QUERIES)):
+        rows = [json.dumps({"_id": key, "text": text}) for key, text in texts.items()]
+        (folder / f"{name}.jsonl").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    rows = [f"{query}\t{key}\t{value}\n" for query, of in (qrels or QRELS).items() for key, value in of.items()]
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(rows), encoding="utf-8")
+    return folder

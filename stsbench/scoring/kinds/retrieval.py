@@ -6,7 +6,7 @@ Documents are encoded and searched in blocks, so that memory does not grow with 
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -21,7 +21,8 @@ from stsbench.records.signature import Signature
 from stsbench.scoring.settings import Settings
 from stsbench.scoring.statistic import ItemsEstimate, MeanShare
 from stsbench.scoring.task import Items, Meaning, Numbers, Rows, Scoring, Vectors, item_columns
-from stsbench.statistics.neighbours import Nearest, directions, nearest
+from stsbench.statistics.geometry import unit_rows
+from stsbench.statistics.neighbours import Nearest, nearest, zero_rows
 
 KEPT: Final = 100
 """The number of documents of each query in a record; more if the measure needs more."""
@@ -131,43 +132,36 @@ class Retrieval:
     def items(self, vectors: Vectors, settings: Settings) -> Items:
         meaning, data = self.meaning(settings), self.data
         measure = Measure.named(meaning.metric)
-        began, encoded = time.perf_counter(), 0.0
-        size, width = max(KEPT, measure.cutoff), vectors.matrix.shape[1]
+        size, queries, times = max(KEPT, measure.cutoff), vectors.of_sentences, [time.perf_counter()]
+        # A zero vector has no neighbours.
+        usable = np.flatnonzero(~zero_rows(queries))
 
-        def encoded_blocks() -> Iterator[NDArray[np.floating]]:
-            nonlocal encoded
+        def encoded() -> Iterator[NDArray[np.floating]]:
             for texts in data.blocks(BLOCK):
-                since = time.perf_counter()
+                began = time.perf_counter()
                 block = vectors.encode(texts)
-                encoded += time.perf_counter() - since
+                times.append(began - time.perf_counter())
                 yield block
 
-        near = search(vectors.of_sentences, encoded_blocks(), size + data.drops_identical, meaning.similarity)
-        seconds = time.perf_counter() - began - encoded
-        ranking = {}
-        for query, rows, scores in zip(data.queries, *near, strict=True):
+        near = search(queries[usable], encoded(), size + data.drops_identical, meaning.similarity)
+        times.append(time.perf_counter())
+        ids, ranking = list(data.queries), dict[str, dict[str, float]]()
+        for query, rows, scores in zip([ids[place] for place in usable], *near, strict=True):
             scored = zip([data.documents[row] for row in rows], scores.round(_DECIMALS).tolist(), strict=True)
             kept = [pair for pair in scored if pair[0] != query or not data.drops_identical]
             ranking[query] = dict(kept[:size])
         texts = list(data.queries.values())
-        columns = item_columns(
-            RETRIEVAL, data, data.split, [""] * len(texts), list(data.queries), sides=[texts, [None] * len(texts)]
-        )
-        measures = {"score": measure, **{name: Measure.named(name) for name in OTHERS}}
-        for name, of in measures.items():
+        sides = [texts, [None] * len(texts)]
+        columns = item_columns(RETRIEVAL, data, data.split, [""] * len(texts), ids, sides=sides)
+        for name, of in {"score": measure, **{name: Measure.named(name) for name in OTHERS}}.items():
             values = of.by_query(ranking, data.qrels)
-            columns[name] = np.array([values[query] for query in data.queries])
-        columns |= {"retrieved": [*map(json.dumps, ranking.values())]}
-        columns |= {"judged": [json.dumps(data.qrels[query]) for query in data.queries]}
-        return Items(
-            pd.DataFrame(columns),
-            cost={
-                "documents": len(data.documents),
-                "queries": len(texts),
-                "index_bytes": len(data.documents) * width * vectors.matrix.itemsize,
-                "search_microseconds": round(1e6 * seconds),
-            },
-        )
+            columns[name] = np.array([values[query] for query in ids])
+        columns["retrieved"] = [json.dumps(ranking.get(query, {})) for query in ids]
+        columns["judged"] = [json.dumps(data.qrels[query]) for query in ids]
+        cost = {"documents": len(data.documents), "queries": len(texts)}
+        cost["index_bytes"] = len(data.documents) * queries.shape[1] * queries.itemsize
+        cost["search_microseconds"] = round(1e6 * (times[-1] - times[0] + sum(times[1:-1])))
+        return Items(pd.DataFrame(columns), cost=cost)
 
     @staticmethod
     def statistic(_: Signature) -> MeanShare:
@@ -186,29 +180,30 @@ class Retrieval:
 
 
 def search(
-    queries: NDArray[np.floating], blocks: Iterator[NDArray[np.floating]], k: int, similarity: str = "cosine"
+    queries: NDArray[np.floating], blocks: Iterable[NDArray[np.floating]], k: int, similarity: str = "cosine"
 ) -> Nearest:
-    """Returns the k nearest of n documents to each of q queries, exactly, in the memory of one block.
+    """Returns the k nearest of n vectors to each of q queries, exactly, in the memory of one block.
 
     Args:
-        queries: (q, d) vectors; a zero vector has the cosine 0 to every document.
-        blocks: the (n, d) matrix of the documents, some rows at a time.
-        k: number of documents; of fewer, all.
+        queries: (q, d) vectors; for cosine none is zero.
+        blocks: the (n, d) matrix of the vectors, some rows at a time; zero vectors are nobody's neighbours.
+        k: number of neighbours; of fewer, all.
         similarity: `cosine` or `dot`.
 
     >>> documents = np.array([[0.0, 1.0], [2.0, 0.0], [1.0, 1.0]])
-    >>> search(np.array([[1.0, 0.0]]), iter([documents[:2], documents[2:]]), 2).rows.tolist()
+    >>> search(np.array([[1.0, 0.0]]), [documents[:2], documents[2:]], 2).rows.tolist()
     [[1, 2]]
     """
     is_cosine = similarity == "cosine"
 
-    def prepared(part: NDArray[np.floating]) -> NDArray[np.float64]:
-        return directions(part).units if is_cosine else part.astype(np.float64)
+    def scaled(part: NDArray[np.floating]) -> NDArray[np.float64]:
+        return unit_rows(part) if is_cosine else part.astype(np.float64)
 
     def numbered() -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
         first = 0
         for part in blocks:
-            yield np.arange(first, first + len(part)), prepared(part)
+            usable = np.flatnonzero(~zero_rows(part))
+            yield first + usable, scaled(part[usable])
             first += len(part)
 
-    return nearest(prepared(queries), numbered(), k, highest=1.0 if is_cosine else np.inf)
+    return nearest(scaled(queries), numbered(), k, highest=1.0 if is_cosine else np.inf)

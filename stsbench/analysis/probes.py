@@ -11,7 +11,7 @@ import pandas as pd
 from stsbench.analysis.base import Analysis, Row, scaled, with_intervals
 from stsbench.analysis.inputs import INTERVALS, Estimates, Floats, parameter
 from stsbench.base.errors import UserError
-from stsbench.data.triples import load_triples
+from stsbench.data.corpus import load_triples
 from stsbench.render.figures import shortened
 from stsbench.render.table import Table, Tables
 from stsbench.scoring.settings import Intervals

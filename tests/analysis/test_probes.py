@@ -13,7 +13,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 import stsbench as sb
 from stsbench.analysis.probes import Probes, probed
-from stsbench.data.triples import load_triples
+from stsbench.data.corpus import load_triples
 
 Encode = Callable[[list[str]], Any]
 KINDS = ["negation", "typo", "reordering"]

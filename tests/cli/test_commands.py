@@ -17,6 +17,7 @@ from stsbench.analysis import ANALYSES, analysis
 from stsbench.analysis.command import parsed
 from stsbench.cli.app import COMMANDS, MANY, app, commands
 from stsbench.data import describe, fetch, sentences
+from stsbench.data.qrels import load_retrieval
 from stsbench.encoders.use import Loading, Use
 from stsbench.published import lookup
 from stsbench.scoring.run import choose_models
@@ -44,8 +45,8 @@ COMMANDS_BY_NAME = all_commands()
 VERBS: dict[str, tuple[list[Any], set[str], set[str]]] = {
     # command: its verbs, parameters that are no options, options that are no parameters
     "run": (
-        [sb.evaluate, sb.protocol, choose_models],
-        {"encoder", "name", "intervals", "use", "classification", "view"},
+        [sb.evaluate, sb.protocol, choose_models, load_retrieval],
+        {"encoder", "name", "intervals", "use", "classification", "view", "folder"},
         {"interval", "no_intervals", "classifier", "kfold", "classifier_seed", "subset_column"}
         | {"exclude", "exclude_overlap"},
     ),

@@ -8,9 +8,9 @@ import pytest
 
 from stsbench.data.benchmarks import load_labelled, load_sample
 from stsbench.data.catalogue import data_sets, source
+from stsbench.data.corpus import COLUMNS, load_triples
 from stsbench.data.fetch import catalogued_files
 from stsbench.data.reading import bundled_root
-from stsbench.data.triples import COLUMNS, load_triples
 
 ROOT = bundled_root(source("sample"))
 LABELLED = [name for name in data_sets() if name.startswith("sample-")]

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from stsbench.base.errors import UserError
+from stsbench.data.corpus import COLUMNS, Triple, load_triples
 from stsbench.data.qrels import read_qrels, read_run
-from stsbench.data.triples import COLUMNS, Triple, load_triples
 
 ROWS = [
     ("tense", "It rains.", "Rain falls.", "It rained."),

@@ -2,6 +2,7 @@
 
 The path of a pair to a score in `run.json`: `evaluate` or `run` (choices, by `settings`), `tasks` (the data),
 `measure` (encodes, scores, records), `kinds.sts` (similarities) and `statistic` (correlations).
-`kinds.classification` (with `classifiers` and `mlp`) and `kinds.relatedness` train on vectors; `kinds.retrieval`
-searches documents for queries. `recompute` compares a record with its items. `subjects` is for analyses: records and models by name, and their vectors.
+`kinds.classification` (with `classifiers` and `mlp`) and `kinds.relatedness` train on vectors, `kinds.retrieval`
+searches documents. `recompute` compares a record with its items. `subjects` is for analyses: records and models by
+name, and their vectors.
 """

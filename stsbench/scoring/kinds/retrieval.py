@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import pandas as pd
@@ -151,7 +151,7 @@ class Retrieval:
             kept = [pair for pair in scored if pair[0] != query or not data.drops_identical]
             ranking[query] = dict(kept[:size])
         texts = list(data.queries.values())
-        sides = [texts, [None] * len(texts)]
+        sides: list[Any] = [texts, [None] * len(texts)]
         columns = item_columns(RETRIEVAL, data, data.split, [""] * len(texts), ids, sides=sides)
         for name, of in {"score": measure, **{name: Measure.named(name) for name in OTHERS}}.items():
             values = of.by_query(ranking, data.qrels)

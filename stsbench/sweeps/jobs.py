@@ -25,7 +25,7 @@ from stsbench.encoders.load import load_with
 from stsbench.encoders.template import NO_TEMPLATE, Template
 from stsbench.encoders.use import ABOUT, Use, names
 from stsbench.sweeps.experiment import Changes, Experiment, label_of, write_plain
-from stsbench.training.recipe import Recipe, read_recipe
+from stsbench.training.recipe import Recipe, file_places, read_recipe
 
 _DIGITS = 12
 _LONGEST_SLUG = 80
@@ -178,10 +178,9 @@ def read_inputs(job: Job) -> dict[str, Any]:
         return {"checkpoint": _content(job.checkpoint["name"], job.use)}
     recipe = Recipe.model_validate(job.recipe)
     corpus = None if recipe.corpus.path is None else corpus_file(recipe.corpus.path)
-    views: list[str] = []
-    recipe.views.with_paths(lambda name: views.append(name) or name)  # type: ignore[func-returns-value]
+    views = [part[key] for part, key in file_places((job.recipe or {})["views"])]
+    tables = [part[key] for part, key in file_places((job.recipe or {})["tasks"])]
     folder = Path(recipe.labelled.folder or ".").expanduser()
-    tables = [name for part in recipe.tasks.values() for name in (part.train, part.dev) if name is not None]
     return {
         "base": _content(recipe.base, Use(pooling=recipe.pooling, template=NO_TEMPLATE)),
         # The same bytes are different sentences if they are read as a table.

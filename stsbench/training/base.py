@@ -28,7 +28,7 @@ from stsbench.training.batches import Batch, Schedule, Sequences
 from stsbench.training.cpu import let_numpy_draw, set_dropout
 from stsbench.training.distributed import World
 from stsbench.training.guesses import masked_language_network
-from stsbench.training.heads import HeadBase, dense_layers, random_dense
+from stsbench.training.heads import random_dense
 from stsbench.training.labelled import LabelledTask
 from stsbench.training.model import Forward, SentenceModel
 from stsbench.training.parts import CosineDecay, Queue, Target
@@ -98,23 +98,18 @@ def load_model(base: Base, recipe: Recipe, device: str) -> tuple[SentenceModel, 
         let_numpy_draw(transformer)
     model = SentenceModel(transformer, recipe.pooling, **_heads(transformer, recipe, network.has_pooler, device))
     model.train()
-    if not recipe.head.evaluate:
-        return model, network
-    dense_layers(model.head)  # raises if a checkpoint cannot hold it
-    return model, replace(network, tail=model.head)
+    return model, replace(network, tail=model.head) if recipe.head.evaluate else network
 
 
 def _heads(transformer: Any, recipe: Recipe, has_pooler: bool, device: str) -> dict[str, nn.Module]:
     width, std = transformer.config.hidden_size, getattr(transformer.config, "initializer_range", 0.02)
-    heads: dict[str, nn.Module] = {}
-    for name in ("head", "projector", "predictor"):
-        part = getattr(recipe, name)
-        if part is None:
-            continue
-        torch.manual_seed(recipe.seed_of(name))
-        pooler = transformer.pooler.dense if name == "head" and has_pooler else None
-        heads[name] = part.build(HeadBase(width, std, pooler)).to(device)
-        width = width if name == "head" else part.output_of(width)
+    torch.manual_seed(recipe.seed_of("head"))
+    heads = {"head": recipe.head.build(width, std, transformer.pooler.dense if has_pooler else None).to(device)}
+    for name, layers in (("projector", recipe.projector), ("predictor", recipe.predictor)):
+        if layers is not None:
+            torch.manual_seed(recipe.seed_of(name))
+            heads[name] = layers.build(width, std).to(device)
+            width = layers.output or width
     return heads
 
 
@@ -179,9 +174,10 @@ class TargetModel:
         """Return the copied weights that the optimiser trains, too."""
         return [weight for name in self.part.trained for weight in getattr(self.model, name).parameters()]
 
-    def dropout(self, rate: float | None) -> float | None:
-        """Return `rate` if the recipe gives it dropout, else 0: it may share modules with the online model."""
-        return rate if self.part.dropout else 0.0
+    @property
+    def dropout(self) -> float | None:
+        """The rate of its passes: None for that of its modules, which it may share with the online model."""
+        return None if self.part.dropout else 0.0
 
     @torch.no_grad()
     def follow(self, moment: str, step: int) -> None:

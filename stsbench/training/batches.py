@@ -286,7 +286,7 @@ class Timetable:
 
 def make_timetable(recipe: Recipe, sizes: Mapping[str, int]) -> Timetable:
     phases = recipe.phases or (Phase(takes=(CONTRASTIVE, *recipe.tasks)),)
-    paces = [sizes[_pace(phase, sizes)] for phase in phases]
+    paces = [sizes[phase.takes[0]] for phase in phases]
     lengths = [pace * (phase.epochs or recipe.optimiser.epochs) for phase, pace in zip(phases, paces, strict=True)]
     taken = [
         {
@@ -302,12 +302,6 @@ def make_timetable(recipe: Recipe, sizes: Mapping[str, int]) -> Timetable:
         takes = np.concatenate([of_phase.get(part, np.zeros(length, bool)) for of_phase, length in rows])
         turns[part] = np.where(takes, np.cumsum(takes) - 1, -1)
     return Timetable(turns, tuple(accumulate(lengths)), tuple(paces))
-
-
-def _pace(phase: Phase, sizes: Mapping[str, int]) -> str:
-    if phase.epoch_of is not None:
-        return phase.epoch_of
-    return CONTRASTIVE if CONTRASTIVE in phase.takes else max(phase.takes, key=lambda part: sizes[part])
 
 
 def _rate(recipe: Recipe, part: str, pace: int, sizes: Mapping[str, int]) -> float:

@@ -18,7 +18,6 @@ from stsbench.base.parsing import parse_json
 from stsbench.encoders.checkpoint import NOTES
 from stsbench.encoders.libraries import quiet_transformers
 from stsbench.encoders.sentence_transformers import Dense, write_modules
-from stsbench.training.heads import dense_layers
 from stsbench.training.log import LOG, Best
 from stsbench.training.recipe import Recipe, as_yaml
 
@@ -184,10 +183,10 @@ class CheckpointWriter:
             if notes := list(dict.fromkeys([*checkpoint.own_notes(), *self.notes])):
                 (building / NOTES).write_text(json.dumps({"notes": notes}, indent=2) + "\n", encoding="utf-8")
             layers: list[tuple[str, str, Dense | None]] = []
-            scored = dense_layers(self.model.head) if self.recipe.head.evaluate else {}
-            for layer, activation in scored.items():
-                tensors = _named(weights, f"head.{layer}".rstrip(".") + ".")
-                layers.append((f"{len(layers) + 2}_Dense", "Dense", Dense(tensors, activation)))
+            if self.recipe.head.evaluate:
+                activation = "activation.Tanh" if self.recipe.head.kind == "dense-tanh" else "linear.Identity"
+                dense = Dense(_named(weights, "head.0."), f"torch.nn.modules.{activation}")
+                layers.append(("2_Dense", "Dense", dense))
             if self.base.normalizes:
                 layers.append((f"{len(layers) + 2}_Normalize", "Normalize", None))
             use = replace(settings.use, pooling=self.recipe.pooling, prompt="")

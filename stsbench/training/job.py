@@ -20,7 +20,7 @@ from stsbench.training.batches import TokenStore, make_schedule, open_store, tok
 from stsbench.training.folder import CheckpointWriter, Keeper, RunFolder, Start, write_start
 from stsbench.training.labelled import LabelledTask, corpus_sentence, read_tasks, table_file
 from stsbench.training.log import Listener, LiveEncoder, Log, Selector
-from stsbench.training.recipe import Recipe, remarks_on_tests, traceable_sentence
+from stsbench.training.recipe import Recipe, file_places, remarks_on_tests, traceable_sentence
 from stsbench.training.views import TextView
 
 if TYPE_CHECKING:
@@ -147,17 +147,14 @@ def _with_absolute_paths(recipe: Recipe) -> tuple[Recipe, Path]:
     if path is None:
         raise UserError("no corpus was named: use --corpus FILE.")
     file = corpus_file(path)
-    corpus = path if path == SAMPLE else str(file.resolve())
-    recipe = recipe.with_paths(
-        corpus, _absolute, lambda name, table: str(table_file(name, table, folder).resolve())
-    )
-    labelled = recipe.labelled.model_copy(update={"folder": None})
-    return recipe.model_copy(update={"labelled": labelled}) if recipe.tasks else recipe, file
-
-
-def _absolute(name: str) -> str:
-    path = Path(name).expanduser()
-    return str(path.resolve()) if path.exists() else name
+    values = recipe.model_dump()
+    for part, key in file_places(values):
+        if key in {"train", "dev"}:
+            part[key] = str(table_file(part[key], folder).resolve())
+        elif part[key] != SAMPLE and (named := Path(part[key]).expanduser()).exists():
+            part[key] = str(named.resolve())
+    values["labelled"]["folder"] = None
+    return Recipe.model_validate(values), file
 
 
 def _dev_set(recipe: Recipe, data_dirs: Sequence[str | Path]) -> StsData:

@@ -22,13 +22,14 @@ from stsbench.data.tables import pair_numbers, sentences_met
 from stsbench.scoring.tasks import STS_TASKS
 from stsbench.statistics.seeds import generator
 from stsbench.training.recipe import Recipe
-from stsbench.training.tasks import TaskHead, TestPairs
+from stsbench.training.tasks import Task
 
 STS_B = ("STS-B:dev", "STS-B:test")
 SCORED = (*STS_B, *(f"{task}:test" for task in STS_TASKS if task != "STS-B"))
 """The sets that encoders are selected by (STS-B's dev split) and scored on."""
 
-_DROPPED: Mapping[TestPairs, Sequence[str]] = {"dropped": STS_B, "all-dropped": SCORED, "kept": ()}
+_HELD_OUT = 0.1
+"""The share of rows that a task without a dev table is scored on."""
 
 
 def corpus_sentence(texts: Iterable[str], data_dirs: Sequence[Path] = ()) -> str:
@@ -85,7 +86,7 @@ class LabelledTask:
     """
 
     name: str
-    part: TaskHead
+    part: Task
     train: LabelledRows
     dev: LabelledRows
     finding: str
@@ -95,89 +96,75 @@ class LabelledTask:
 
 def read_tasks(recipe: Recipe, data_dirs: Sequence[str | Path] = ()) -> list[LabelledTask]:
     """Read the tables of all tasks of a recipe; scored pairs are also looked for in `data_dirs`."""
-    folder, test_pairs = recipe.labelled.folder, recipe.labelled.test_pairs
-    files = {
-        name: [table_file(name, path, folder) for path in (part.train, part.dev) if path is not None]
-        for name, part in recipe.tasks.items()
-    }
-    scored: dict[str, frozenset[tuple[int, int]]] = {}
-    absent: Sequence[str] = ()
-    if any(part.sentences > 1 for part in recipe.tasks.values()):
-        sets, errors = read_splits(SCORED, [Path(folder) for folder in data_dirs])
-        for name in filter(errors.__contains__, _DROPPED[test_pairs]):
+    if all(part.sentences == 1 for part in recipe.tasks.values()):
+        return [_read_task(name, recipe, {}, ()) for name in recipe.tasks]
+    sets, absent = read_splits(SCORED, [Path(folder) for folder in data_dirs])
+    for name in STS_B if recipe.labelled.test_pairs == "dropped" else ():
+        if name in absent:
             raise UserError(
-                f"labelled.test_pairs: {test_pairs} drops the pairs of {name}, which is missing: {errors[name]}"
-            ) from errors[name]
-        scored = {
-            name: frozenset(pair_numbers(data.pairs["sentence1"], data.pairs["sentence2"]))
-            for name, data in sets.items()
-        }
-        absent = list(errors)
-    return [_read_task(name, files[name], recipe, scored, absent) for name in recipe.tasks]
+                f"labelled.test_pairs: dropped drops the pairs of {name}, which is missing: {absent[name]}"
+            ) from absent[name]
+    scored = {
+        name: frozenset(pair_numbers(data.pairs["sentence1"], data.pairs["sentence2"]))
+        for name, data in sets.items()
+    }
+    return [_read_task(name, recipe, scored, list(absent)) for name in recipe.tasks]
 
 
-def table_file(name: str, path: str, folder: str | None = None) -> Path:
-    file = Path(path).expanduser() if folder is None else Path(folder).expanduser() / Path(path).expanduser()
+def table_file(path: str, folder: str | None = None) -> Path:
+    file = Path(folder or "").expanduser() / Path(path).expanduser()
     if not file.is_file():
-        where = f"in {folder}" if folder is not None else f"in {file.parent.resolve()}"
         raise UserError(
-            f"tasks.{name}: there is no {file.name} {where}: name its folder with --set labelled.folder=FOLDER."
+            f"there is no labelled table {file.name} in {folder or file.parent.resolve()}: name its folder with "
+            "--set labelled.folder=FOLDER."
         )
     return file
 
 
 def _read_task(
-    name: str,
-    files: Sequence[Path],
-    recipe: Recipe,
-    scored: Mapping[str, frozenset[tuple[int, int]]],
-    absent: Sequence[str],
+    name: str, recipe: Recipe, scored: Mapping[str, frozenset[tuple[int, int]]], absent: Sequence[str]
 ) -> LabelledTask:
     part = recipe.tasks[name]
-    rows, left_out = _read_table(files[0], part, part.rows)
-    pairs = pair_numbers(*rows.sentences) if part.sentences > 1 else []
-    dropped = {of: scored[of] for of in _DROPPED[recipe.labelled.test_pairs]} if pairs else {}
+    files = [table_file(path, recipe.labelled.folder) for path in (part.train, part.dev) if path is not None]
+    rows, empty = _read_table(files[0], part, part.rows)
+    has_pairs = part.sentences > 1
+    pairs = pair_numbers(*rows.sentences) if has_pairs else [(-1, -1)] * len(rows)
+    dropped = {of: scored[of] for of in STS_B} if has_pairs and recipe.labelled.test_pairs == "dropped" else {}
     gone = frozenset[tuple[int, int]]().union(*dropped.values())
-    places = np.array(
-        [place for place in range(len(rows)) if not pairs or pairs[place] not in gone], dtype=np.int64
-    )
-    facts = (
-        [f"dropped {len(rows) - len(places):,} that hold scored pairs{_of_sets(dropped, pairs)}"]
-        if dropped
-        else []
-    )
+    places = np.array([place for place, pair in enumerate(pairs) if pair not in gone], dtype=np.int64)
+    facts = []
+    if dropped:
+        counts = _shared(dropped, pairs)
+        facts += [f"dropped {len(rows) - len(places):,} with scored pairs" + (f" ({counts})" if counts else "")]
     if len(files) > 1:
-        dev, more = _read_table(files[1], part, part.dev_rows)
-        left_out += more
+        dev, empty_dev = _read_table(files[1], part, part.dev_rows)
+        empty += empty_dev
     else:
         order = generator(recipe.seed, "held-out", name).permutation(places)
-        size = max(1, round(part.held_out * len(order)))
+        size = max(1, round(_HELD_OUT * len(order)))
         places, dev = np.sort(order[size:]), rows.at(np.sort(order[:size]))
     train = rows.at(places)
     if not len(train) or not len(dev):
         which = "to train on" if not len(train) else "to score"
         raise UserError(f"tasks.{name}: {files[0]} leaves no row {which}: give more rows.")
-    if pairs and absent:
-        facts.append(f"not checked for the pairs of {listed(list(absent))}, which are missing")
-    facts = [f"left out {left_out:,} with an empty cell", *facts] if left_out else facts
-    counts = f"{len(train):,} rows to train on, {len(dev):,} to score"
-    remark, trained_on = None, [pairs[place] for place in places.tolist()] if pairs else []
-    if left := _of_sets(scored, trained_on):
-        remark = (
-            f"Trained on test pairs: of the {len(set(trained_on)):,} pairs that {name} is trained on, with "
-            f"labels, some are scored pairs of tasks{left}, so scores there are no results."
-        )
+    if has_pairs and absent:
+        facts.append(f"not checked for the pairs of {listed(absent)}, which are missing")
+    facts = [f"left out {empty:,} with an empty cell", *facts] if empty else facts
+    finding = "; ".join([f"task {name}: {len(train):,} rows to train on, {len(dev):,} to score", *facts])
+    kept = _shared(scored, [pairs[place] for place in places.tolist()])
+    remark = f"Trained on test pairs: {name} is trained on {kept}, so scores there are no results."
     sha256 = ":".join(map(sha256_of, files))
-    return LabelledTask(name, part, train, dev, f"task {name}: {'; '.join([counts, *facts])}.", remark, sha256)
+    return LabelledTask(name, part, train, dev, f"{finding}.", remark if kept else None, sha256)
 
 
-def _of_sets(sets: Mapping[str, frozenset[tuple[int, int]]], pairs: Iterable[tuple[int, int]]) -> str:
+def _shared(sets: Mapping[str, frozenset[tuple[int, int]]], pairs: Iterable[tuple[int, int]]) -> str:
+    """Return how many distinct pairs are in which sets; empty if none is."""
     distinct = frozenset(pairs)
     counts = [f"{count:,} of {name}" for name, scored in sets.items() if (count := len(scored & distinct))]
-    return f" ({listed(counts)})" if counts else ""
+    return listed(counts)
 
 
-def _read_table(path: Path, part: TaskHead, most: int | None) -> tuple[LabelledRows, int]:
+def _read_table(path: Path, part: Task, most: int | None) -> tuple[LabelledRows, int]:
     table = open_rows(path, is_header=lambda _: True, names=part.columns, delimiter=part.delimiter)
     sentences: tuple[list[str], ...] = tuple([] for _ in part.columns[1:])
     targets, left_out = [], 0

@@ -5,12 +5,12 @@ add one, write its class here and name it in `Noise`.
 """
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
-from pydantic import Field, SerializeAsAny, WrapValidator, model_validator
+from pydantic import Field
 
-from stsbench.training.parts import RecipePart, part_of
+from stsbench.training.parts import BY_KIND, RecipePart
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -138,12 +138,6 @@ class TokenCutoff(Cutoff):
     kind: Literal["token-cutoff"]
     padded_to: int | None = Field(None, ge=1)
 
-    @model_validator(mode="after")
-    def _counts_padding_of_a_share(self) -> Self:
-        if self.padded_to is not None and self.count == "chance":
-            raise ValueError("padded_to needs a number of tokens: set count to share or at_least_one")
-        return self
-
     def kept(self, states: "Tensor", mask: "Tensor") -> "Tensor":
         rows, width = mask.shape
         among = mask if self.padded_to is None else mask.new_ones((rows, max(width, self.padded_to)))
@@ -188,17 +182,16 @@ class GaussianReplacement(NoisePart):
         return torch.where(replaced, self.std * torch.randn_like(pooled), pooled)
 
 
-_Known: TypeAlias = PositionShuffle | TokenCutoff | FeatureCutoff | ElementCutoff | GaussianReplacement
 Noise = Annotated[
-    SerializeAsAny[Annotated[_Known, Field(discriminator="kind")]], WrapValidator(part_of(NoisePart))
+    PositionShuffle | TokenCutoff | FeatureCutoff | ElementCutoff | GaussianReplacement,
+    Field(discriminator="kind"),
+    BY_KIND,
 ]
-"""Any noise, by its `kind`; or your own `NoisePart`."""
 
 
 class SideNoise(RecipePart):
-    """The noise on one side; `dropout` is the encoder's rate on this side, None for that of the recipe."""
+    """The noise on one side, in this order."""
 
-    dropout: float | None = Field(None, ge=0, lt=1)
     parts: tuple[Noise, ...] = ()
 
 

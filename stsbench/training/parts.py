@@ -1,15 +1,9 @@
 """The parts of a recipe: their base class, and those that are plain data (corpus, objective, target, ...)."""
 
-import importlib
-import importlib.util
-import sys
-from collections.abc import Callable
-from functools import cache
 from itertools import pairwise
-from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidatorFunctionWrapHandler, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 
 class RecipePart(BaseModel):
@@ -18,51 +12,12 @@ class RecipePart(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-def part_of(*families: type[RecipePart]) -> Callable[[Any, ValidatorFunctionWrapHandler], Any]:
-    """Return the validator of a field that takes a known part or a user's class.
-
-    A bare name is a part without arguments: `identity` is `{kind: identity}`. A kind with a colon names a class,
-    `kind: my_package.views:Shout` or `kind: views.py:Shout` for a file in the working directory. Its module is
-    imported, and so runs, when the recipe is read.
-
-    Args:
-        families: base classes, one of which the user's class must have.
-    """
-
-    def validate(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
-        values = {"kind": value} if isinstance(value, str) else value
-        kind = values.get("kind") if isinstance(values, dict) else None
-        if isinstance(kind, str) and ":" in kind:
-            return _imported(kind, families).model_validate(values)
-        return handler(values)
-
-    return validate
+def _with_kind(value: Any) -> Any:
+    return {"kind": value} if isinstance(value, str) else value
 
 
-def _imported(kind: str, families: tuple[type[RecipePart], ...]) -> type[RecipePart]:
-    module, _, name = kind.rpartition(":")
-    try:
-        imported = (
-            _from_file(Path(module).resolve()) if module.endswith(".py") else importlib.import_module(module)
-        )
-        part = getattr(imported, name)
-    except Exception as error:  # whatever the user's module raises
-        raise ValueError(f"{kind} cannot be imported ({type(error).__name__}: {error})") from error
-    if not (isinstance(part, type) and issubclass(part, families)):
-        wanted = " or ".join(family.__name__ for family in families)
-        raise ValueError(f"{kind} is not a {wanted}")  # noqa: TRY004 - a value of the recipe
-    return part
-
-
-@cache
-def _from_file(path: Path) -> Any:
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path.name}")
-    spec = importlib.util.spec_from_file_location(f"stsbench_own_{path.stem}", path)
-    assert spec is not None and spec.loader is not None  # noqa: PT018 - of every .py file
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+BY_KIND = BeforeValidator(_with_kind)
+"""Lets a bare name stand for a part without arguments: `identity` is `{kind: identity}`."""
 
 
 class Corpus(RecipePart):

@@ -2,12 +2,11 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, partial
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, Self
 
 import pandas as pd
 import yaml
@@ -32,6 +31,11 @@ from stsbench.training.parts import (
 )
 from stsbench.training.tasks import CONTRASTIVE, LabelledTables, Phase, Task
 from stsbench.training.views import TextView, Views
+
+_ABOUT = ("extends", "variants")
+"""Keys of a recipe's file that are not of the recipe."""
+
+_FILES = ("path", "train", "dev", "lexicon", "model")
 
 Pooling = Literal["cls_before_pooler", "avg", "max", "last"]
 """The poolings of sentence-transformers checkpoints."""
@@ -96,91 +100,10 @@ class Recipe(RecipePart):
         return {**values, "target": {}} if queue and target is None else values
 
     @model_validator(mode="after")
-    def _phases_take_the_tasks(self) -> Self:
-        parts = [CONTRASTIVE, *self.tasks]
-        if CONTRASTIVE in self.tasks:
-            raise ValueError(f"tasks.{CONTRASTIVE}: that name is the objective's on the corpus; choose another")
-        for number, phase in enumerate(self.phases, 1):
-            unknown = [name for name in phase.takes if name not in parts]
-            if unknown:
-                known = ", ".join(parts)
-                raise ValueError(f"phases: phase {number} takes {unknown[0]!r}, which is none of {known}")
-        untaken = [name for name in self.tasks if not any(name in phase.takes for phase in self.phases)]
-        if self.phases and untaken:
-            raise ValueError(f"phases: none takes {untaken[0]!r}; name it in one, or remove tasks.{untaken[0]}")
-        return self
-
-    @model_validator(mode="after")
-    def _not_selected_on_what_it_was_trained_on(self) -> Self:
-        from stsbench.scoring.tasks import canonical
-
-        if self.keeps_test_pairs and canonical(self.selection.task.partition(":")[0]) == "STS-B":
-            raise ValueError(
-                f"labelled.test_pairs is kept, so training reads pairs of selection.task {self.selection.task}: "
-                "use another selection.task, such as SICK-R:dev"
-            )
-        return self
-
-    @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        queue = self.negatives.queue
-        keys_by_target = self.target is not None and self.target.encodes == "keys"
-        if self.target is not None and queue is None and not keys_by_target:
-            raise ValueError("target.encodes is queue, and negatives.queue is missing")
-        if not self.negatives.in_batch and queue is None:
-            raise ValueError("negatives.in_batch is false, and negatives.queue is missing: there are no negatives")
-        if not self.negatives.in_batch and self.negatives.hard is not None:
-            raise ValueError("negatives.hard goes with negatives.in_batch: true")
-        bare = self.negatives.in_batch and queue is None and self.negatives.hard is None
-        if self.objective.loss == "nt-xent" and (not bare or self.objective.similarity != "cosine"):
-            raise ValueError("objective.loss nt-xent goes with cosines and in-batch negatives alone")
-        parts = (*self.noise.query.parts, *self.noise.key.parts)
-        padded = [length for part in parts if (length := getattr(part, "padded_to", None)) is not None]
-        if unlike := [length for length in padded if length != self.corpus.max_length]:
-            raise ValueError(
-                f"noise: padded_to {unlike[0]} is not corpus.max_length, {self.corpus.max_length}: set one to the "
-                "other"
-            )
-        if self.noise.adversarial is not None and self.optimiser.gradient_cache:
-            raise ValueError("noise.adversarial does not go with optimiser.gradient_cache: set one to null")
-        if self.noise.masks == "shared" and (self.views.query != self.views.key or keys_by_target):
-            raise ValueError(
-                "noise.masks shared needs the same tokens through the same encoder on both sides: the same "
-                "views.query and views.key, and a target that does not encode keys"
-            )
+        for mistake in _mistakes(self):
+            raise ValueError(mistake)
         return self
-
-    @model_validator(mode="after")
-    def _heads_fit_together(self) -> Self:
-        if self.projector is not None and self.predictor is not None:
-            inner = self.projector.output
-            if (self.predictor.output or inner) != inner:
-                raise ValueError("predictor.output is not projector.output: queries and keys would not compare")
-        elif self.predictor is not None and self.predictor.output is not None:
-            raise ValueError("predictor.output is not the width of keys: queries and keys would not compare")
-        return self
-
-    @model_validator(mode="after")
-    def _batches_fit_together(self) -> Self:
-        queue = self.negatives.queue
-        if queue is not None and queue.size < self.optimiser.batch:
-            raise ValueError(
-                f"negatives.queue.size {queue.size} is smaller than optimiser.batch {self.optimiser.batch}: a "
-                "batch would not fit in it"
-            )
-        if (self.negatives.hard is not None) != (self.corpus.columns == 3):
-            raise ValueError("negatives.hard and corpus.columns: 3 go together: set both or neither")
-        return self
-
-    def with_paths(
-        self, corpus: str | None, of_view: Callable[[str], str], of_table: Callable[[str, str], str]
-    ) -> Self:
-        changes = {
-            "corpus": self.corpus.model_copy(update={"path": corpus}),
-            "views": self.views.with_paths(of_view),
-            "tasks": {name: part.with_paths(partial(of_table, name)) for name, part in self.tasks.items()},
-        }
-        return self.model_copy(update=changes)
 
     def seed_of(self, *names: str) -> int:
         """Return the seed of the draws with some names; it follows from the recipe's seed."""
@@ -194,6 +117,81 @@ class Recipe(RecipePart):
     @property
     def reads_text(self) -> bool:
         return any(isinstance(view, TextView) for view in (self.views.query, self.views.key))
+
+
+def _mistakes_of_tasks(recipe: Recipe) -> Iterator[str]:
+    from stsbench.scoring.tasks import canonical
+
+    terms, untaken = [CONTRASTIVE, *recipe.tasks], set(recipe.tasks)
+    if CONTRASTIVE in recipe.tasks:
+        yield f"tasks.{CONTRASTIVE}: that name is the objective's on the corpus; choose another"
+    for number, phase in enumerate(recipe.phases, 1):
+        untaken -= {*phase.takes}
+        for name in phase.takes:
+            if name not in terms:
+                yield f"phases: phase {number} takes {name!r}, which is none of {', '.join(terms)}"
+    for name in sorted(untaken) if recipe.phases else ():
+        yield f"phases: none takes {name!r}; name it in one, or remove tasks.{name}"
+    if recipe.keeps_test_pairs and canonical(recipe.selection.task.partition(":")[0]) == "STS-B":
+        yield (
+            f"labelled.test_pairs is kept, so training reads pairs of selection.task {recipe.selection.task}: "
+            "use another selection.task, such as SICK-R:dev"
+        )
+
+
+def _mistakes(recipe: Recipe) -> Iterator[str]:
+    """Yield a sentence, with the keys to change, for each combination of parts that does not work."""
+    yield from _mistakes_of_tasks(recipe)
+    target, objective, negatives, queue = (
+        recipe.target,
+        recipe.objective,
+        recipe.negatives,
+        recipe.negatives.queue,
+    )
+    keys_by_target = target is not None and target.encodes == "keys"
+    bare = negatives.in_batch and queue is None and negatives.hard is None
+    width_of_keys = recipe.projector.output if recipe.projector is not None else None
+    if target is not None and queue is None and not keys_by_target:
+        yield "target.encodes is queue, and negatives.queue is missing"
+    if not negatives.in_batch and queue is None:
+        yield "negatives.in_batch is false, and negatives.queue is missing: there are no negatives"
+    if not negatives.in_batch and negatives.hard is not None:
+        yield "negatives.hard goes with negatives.in_batch: true"
+    if objective.loss == "nt-xent" and (not bare or objective.similarity != "cosine"):
+        yield "objective.loss nt-xent goes with cosines and in-batch negatives alone"
+    for part in (*recipe.noise.query.parts, *recipe.noise.key.parts):
+        padded_to, longest = getattr(part, "padded_to", None), recipe.corpus.max_length
+        if padded_to not in {None, longest}:
+            yield f"noise: padded_to {padded_to} is not corpus.max_length, {longest}: set one to the other"
+    if recipe.noise.adversarial is not None and recipe.optimiser.gradient_cache:
+        yield "noise.adversarial does not go with optimiser.gradient_cache: set one to null"
+    if recipe.noise.masks == "shared" and (recipe.views.query != recipe.views.key or keys_by_target):
+        yield (
+            "noise.masks shared needs the same tokens through the same encoder on both sides: the same "
+            "views.query and views.key, and a target that does not encode keys"
+        )
+    if recipe.predictor is not None and recipe.predictor.output not in {None, width_of_keys}:
+        yield "predictor.output is not the width of keys, projector.output: queries and keys would not compare"
+    if queue is not None and queue.size < recipe.optimiser.batch:
+        yield (
+            f"negatives.queue.size {queue.size} is smaller than optimiser.batch {recipe.optimiser.batch}: a batch "
+            "would not fit in it"
+        )
+    if (negatives.hard is not None) != (recipe.corpus.columns == 3):
+        yield "negatives.hard and corpus.columns: 3 go together: set both or neither"
+
+
+def file_places(values: Any) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield the places of file names in a recipe as plain data: each mapping, and the key in it.
+
+    They are the corpus, labelled tables, and the lexicons and models of views.
+    """
+    if isinstance(values, dict):
+        yield from ((values, key) for key in _FILES if isinstance(values.get(key), str))
+    for part in (
+        values.values() if isinstance(values, dict) else values if isinstance(values, list | tuple) else ()
+    ):
+        yield from file_places(part)
 
 
 def remarks_on_tests(recipe: Recipe) -> list[str]:
@@ -229,20 +227,6 @@ def traceable_sentence(recipe: Recipe) -> str | None:
     return f"maximum traceable distance {steps} steps (1 / (1 - decay) + queue / batch; MoCoSE, section 5.7)"
 
 
-@dataclass
-class _Draft(Draft):
-    def change(self, values: dict[str, Any], places: dict[Keys, str]) -> None:
-        self.values = _merge(self.values, values)
-        self.places = {path: place for path, place in self.places.items() if path not in places} | places
-
-
-class _Place(NamedTuple):
-    """The place of a recipe: its file, and the name of a variant; None for the recipe itself."""
-
-    file: Path
-    variant: str | None = None
-
-
 @cache
 def recipe_names() -> tuple[str, ...]:
     """Return the recipes that come with stsbench, each followed by its variants.
@@ -257,7 +241,7 @@ def recipe_names() -> tuple[str, ...]:
 
 
 def recipe_list() -> pd.DataFrame:
-    summaries = [{"recipe": name, "what": _summary(_find(name))} for name in recipe_names()]
+    summaries = [{"recipe": name, "what": _summary(name)} for name in recipe_names()]
     return pd.DataFrame(summaries)
 
 
@@ -281,11 +265,14 @@ def read_recipe(
     >>> read_recipe("simcse-bert-base", ["optimiser.batch=32"]).optimiser.batch
     32
     """
-    draft = _read(_find(str(recipe)), ())
-    for override in overrides:
-        _set(draft, *read_change(override), f"--set {override}")
-    for key, value in (changes or {}).items():
-        _set(draft, key, value, f"--set {key}={value}")
+    layers = _layers(str(recipe))
+    layers += [_change(*read_change(override), f"--set {override}") for override in overrides]
+    layers += [_change(key, value, f"--set {key}={value}") for key, value in (changes or {}).items()]
+    draft = Draft()
+    for layer in layers:
+        draft.values = _merged(draft.values, layer.values)
+        kept = {keys: place for keys, place in draft.places.items() if keys not in layer.places}
+        draft.places = kept | layer.places
     try:
         return Recipe.model_validate(draft.values)
     except ValidationError as error:
@@ -296,11 +283,12 @@ def as_yaml(recipe: Recipe) -> str:
     return str(yaml.safe_dump(recipe.model_dump(mode="json"), sort_keys=False, allow_unicode=True))
 
 
-def _summary(place: _Place) -> str:
-    text = place.file.read_text(encoding="utf-8")
-    if place.variant is None:
+def _summary(name: str) -> str:
+    path, variant = _find(name)
+    text = path.read_text(encoding="utf-8")
+    if not variant:
         return text.partition("\n")[0].removeprefix("#").strip()
-    comment = re.search(rf"^ +{re.escape(place.variant)}:.*?#(.*)$", text, re.MULTILINE)
+    comment = re.search(rf"^ +{re.escape(variant)}:.*?#(.*)$", text, re.MULTILINE)
     return comment[1].strip() if comment else ""
 
 
@@ -308,18 +296,16 @@ def _folder() -> Path:
     return Path(str(files("stsbench.training") / "recipes"))
 
 
-def _find(name: str, beside: Path | None = None) -> _Place:
+def _find(name: str, beside: Path = Path()) -> tuple[Path, str]:
+    """Return the file of a recipe, and the variant that its name ends with; empty without one."""
     if name in recipe_names():
-        stem, colon, variant = name.partition(":")
-        return _Place(_folder() / f"{stem}.yaml", variant if colon else None)
-    start, colon, variant = name.rpartition(":")
-    if not (colon and Path(start).suffix in {".yaml", ".yml"}):
-        start, variant = name, ""
-    path = Path(start).expanduser() if beside is None else beside / start
-    if path.suffix in {".yaml", ".yml"} and path.is_file():
-        return _Place(path, variant or None)
-    if path.suffix in {".yaml", ".yml"}:
-        raise UserError(f"there is no recipe file {path}: check the path.")
+        stem, _, variant = name.partition(":")
+        return _folder() / f"{stem}.yaml", variant
+    if match := re.fullmatch(r"(.+\.ya?ml)(?::([^:]+))?", name):
+        path = beside / Path(match[1]).expanduser()
+        if not path.is_file():
+            raise UserError(f"there is no recipe file {path}: check the path.")
+        return path, match[2] or ""
     stem, colon, _ = name.partition(":")
     variants = [known for known in recipe_names() if colon and known.startswith(f"{stem}:")]
     choices = variants or [known for known in recipe_names() if ":" not in known]
@@ -327,20 +313,32 @@ def _find(name: str, beside: Path | None = None) -> _Place:
     raise UserError(f"unknown recipe {name!r}: {suggestion(name, recipe_names(), otherwise=every)}")
 
 
-def _read(place: _Place, above: tuple[_Place, ...]) -> _Draft:
-    path = place.file
+def _layers(name: str, beside: Path = Path(), above: tuple[tuple[Path, str], ...] = ()) -> list[Draft]:
+    """Return the layers of keys that make a recipe, in order: its parent's, its own, its variant's."""
+    path, variant = place = _find(name, beside)
     if place in above:
-        raise UserError(f"{path} extends itself, through {above[-1].file}: remove one `extends`.")
+        raise UserError(f"{path} extends itself, through {above[-1][0]}: remove one `extends`.")
     written = _written(path)
-    values, places = written.values, written.places
     variants = _variants(written)
-    values.pop("variants", None)
-    parent = values.pop("extends", None)
-    draft = _Draft() if parent is None else _read(_find(str(parent), path.parent), (*above, place))
-    draft.change(values, {keys: at for keys, at in places.items() if keys[0] != "variants"})
-    if place.variant is not None:
-        _vary(draft, place.variant, variants, places, path)
-    return draft
+    parent = written.values.get("extends")
+    layers = [] if parent is None else _layers(str(parent), path.parent, (*above, place))
+    layers.append(_part(written, {key: value for key, value in written.values.items() if key not in _ABOUT}))
+    if variant:
+        if variant not in variants:
+            every = f"it has {', '.join(variants)}." if variants else "it has none."
+            hint = suggestion(variant, tuple(variants), otherwise=every)
+            raise UserError(f"{path} has no variant {variant!r}: {hint}")
+        names = [layer.values["name"] for layer in layers if "name" in layer.values]
+        called = {"name": f"{names[-1]}-{variant}"} if names else {}
+        layers.append(_part(written, variants[variant] | called, ("variants", variant)))
+    return layers
+
+
+def _part(written: Draft, values: dict[str, Any], above: Keys = ()) -> Draft:
+    """Return some values of a file, which are written below the key `above`, with their places."""
+    depth = len(above)
+    below = {keys[depth:]: place for keys, place in written.places.items() if keys[:depth] == above}
+    return Draft(values, {keys: place for keys, place in below.items() if keys and keys[0] in values})
 
 
 def _written(path: Path) -> Draft:
@@ -355,29 +353,20 @@ def _variants(written: Draft) -> dict[str, dict[str, Any]]:
         line = written.places["variants", name]
         if not isinstance(changes, dict) or not re.fullmatch(r"[\w.-]+", name):
             raise UserError(f"{line}: variants.{name}: write a name without spaces, and a mapping of changes.")
-        if unfit := {"extends", "variants", "name"} & changes.keys():
-            raise UserError(
-                f"{line}: variants.{name}: {sorted(unfit)[0]!r} does not go into a variant; remove it."
-            )
+        if unfit := {*_ABOUT, "name"} & changes.keys():
+            raise UserError(f"{line}: variants.{name}: {min(unfit)!r} does not go into a variant; remove it.")
     return variants
 
 
-def _vary(draft: _Draft, name: str, variants: dict[str, Any], places: dict[Keys, str], path: Path) -> None:
-    if name not in variants:
-        every = f"it has {', '.join(variants)}." if variants else "it has none."
-        raise UserError(f"{path} has no variant {name!r}: {suggestion(name, tuple(variants), otherwise=every)}")
-    above = ("variants", name)
-    written = {keys[2:]: at for keys, at in places.items() if keys[:2] == above and len(keys) > 2}
-    called = {"name": f"{draft.values['name']}-{name}"} if "name" in draft.values else {}
-    draft.change(variants[name] | called, written)
-
-
-def _merge(old: Any, new: Any) -> Any:
-    if not isinstance(old, dict) or not isinstance(new, dict):
+def _merged(old: Any, new: Any) -> Any:
+    """Return old values with changes: mappings key by key, unless they name different kinds."""
+    if (
+        not isinstance(old, dict)
+        or not isinstance(new, dict)
+        or new.get("kind", old.get("kind")) != old.get("kind")
+    ):
         return new
-    if "kind" in new and new["kind"] != old.get("kind"):
-        return new
-    return old | {key: _merge(old.get(key), value) for key, value in new.items()}
+    return old | {key: _merged(old.get(key), value) for key, value in new.items()}
 
 
 def read_change(override: str) -> tuple[str, Any]:
@@ -394,7 +383,7 @@ def read_change(override: str) -> tuple[str, Any]:
         raise UserError(f"--set {override}: the value is not valid YAML; put it in quotes.") from error
 
 
-def _set(draft: _Draft, name: str, value: Any, place: str) -> None:
+def _change(name: str, value: Any, place: str) -> Draft:
     for key in reversed(name.split(".")):
         value = {key: value}
-    draft.change(value, dict.fromkeys(key_paths(value), place))
+    return Draft(value, dict.fromkeys(key_paths(value), place))

@@ -37,7 +37,7 @@ from stsbench.scoring.settings import Settings, Stages
 from stsbench.training.folder import RunFolder, copy_checkpoint, read_start, started_recipe, write_start
 from stsbench.training.job import Job, Surroundings, prepare
 from stsbench.training.log import Best, Listener, best_of, log_frame, percent, read_log
-from stsbench.training.recipe import Recipe, as_yaml, read_recipe
+from stsbench.training.recipe import Recipe, as_yaml, file_places, read_recipe
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -351,14 +351,12 @@ def _as_sentence(finding: str) -> str:
 
 
 def _public_recipe(job: Job) -> Recipe:
-    path, base = job.recipe.corpus.path, _public_name(job.recipe.base, job.start.sha256["base checkpoint"])
-    corpus = None if path is None else _file_name(path)
-    recipe = job.recipe.with_paths(corpus, _own_name, lambda _, table: _file_name(table))
-    return recipe.model_copy(update={"base": base})
-
-
-def _own_name(name: str) -> str:
-    return _file_name(name) if Path(name).expanduser().exists() else redact(name)
+    values = job.recipe.model_dump()
+    values["base"] = _public_name(job.recipe.base, job.start.sha256["base checkpoint"])
+    for part, key in file_places(values):
+        is_name = key == "model" and not Path(part[key]).expanduser().exists()
+        part[key] = redact(part[key]) if is_name else part[key].replace("\\", "/").rpartition("/")[2]
+    return Recipe.model_validate(values)
 
 
 def _public_name(base: str, weights_sha256: str) -> str:
@@ -373,7 +371,3 @@ def _public_name(base: str, weights_sha256: str) -> str:
     if known is not None:
         return known.hub or known.name
     return folder.name
-
-
-def _file_name(path: str) -> str:
-    return path.replace("\\", "/").rpartition("/")[2]

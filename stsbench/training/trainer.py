@@ -176,21 +176,19 @@ class Trainer:
 
 def _branches(recipe: Recipe, model: SentenceModel, target: TargetModel | None) -> tuple[Branch, ...]:
     """Return the branches of a batch: one for all sides if they are treated alike, which pads less."""
-    of_query, of_key, own_masks = recipe.noise.query, recipe.noise.key, recipe.noise.masks == "own"
+    of_query, of_key, own_masks = recipe.noise.query.parts, recipe.noise.key.parts, recipe.noise.masks == "own"
     by_target = target is not None and target.part.encodes == "keys"
     if of_query == of_key and own_masks and recipe.predictor is None and not by_target:
         sides = ("query", "key", "hard")
-        return (Branch(sides, model, model.key_head, "contrastive", of_query.parts, of_query.dropout),)
-    query = Branch(("query",), model, model.query_head, "query", of_query.parts, of_query.dropout)
-    key = Branch(
-        ("key", "hard"), model, model.key_head, "key" if own_masks else "query", of_key.parts, of_key.dropout
-    )
+        return (Branch(sides, model, model.key_head, "contrastive", of_query),)
+    query = Branch(("query",), model, model.query_head, "query", of_query)
+    key = Branch(("key", "hard"), model, model.key_head, "key" if own_masks else "query", of_key)
     if target is not None and by_target:
         key = replace(
             key,
             model=target.model,
             head=target.model.key_head,
-            dropout=target.dropout(of_key.dropout),
+            dropout=target.dropout,
             trained=target.part.gradient,
         )
     return query, key
@@ -208,10 +206,10 @@ def _queue(
         share = batch.share(world.share(len(batch.query)))
         chunks = forward.chunks(share.query)
         seed = dropout_seed(recipe, world, "queue", *batch.name) if target.part.dropout else None
-        vectors = forward(target.model, target.model.key_head, chunks, seed, dropout=target.dropout(None))
+        vectors = forward(target.model, target.model.key_head, chunks, seed, dropout=target.dropout)
         return world.gather(vectors, len(batch.query))
 
-    width = model.width if recipe.projector is None else recipe.projector.output_of(model.width)
+    width = (recipe.projector and recipe.projector.output) or model.width
     entering = None if target.part.encodes == "keys" else encode
     return VectorQueue(queue, width, recipe.seed_of("queue"), forward.device, entering)
 

@@ -4,36 +4,23 @@ The two sides of a positive pair are two views; `identity` on both is SimCSE, wh
 alone. To add a view, write its class here and name it in `View`.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal, Self, TypeAlias, TypeVar
+from typing import Annotated, ClassVar, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, SerializeAsAny, WrapValidator
+from pydantic import Field
 
 from stsbench.base.errors import UserError
-from stsbench.training.parts import RecipePart, part_of
+from stsbench.training.parts import BY_KIND, RecipePart
 
 Tokens = NDArray[np.integer]
 """The token ids of one sentence, without special tokens."""
 
 Further = TypeVar("Further", bound=str | None)
-
-
-class TokenView(RecipePart, ABC):
-    """A view of the sub-words that the model reads, without special tokens."""
-
-    @property
-    def as_released(self) -> bool:
-        """Whether a sentence has the same draw each time, and is not cut back to the maximum length."""
-        return False
-
-    @abstractmethod
-    def tokens(self, tokens: Tokens, rng: np.random.Generator) -> Tokens:
-        """Return the changed tokens."""
 
 
 class TextView(RecipePart):
@@ -50,9 +37,6 @@ class TextView(RecipePart):
         """
         return ()
 
-    def with_paths(self, change: Callable[[str], str]) -> Self:
-        return self
-
     def text(self, sentence: str, rng: np.random.Generator) -> str:
         raise NotImplementedError
 
@@ -60,16 +44,15 @@ class TextView(RecipePart):
         return [self.text(sentence, rng) for sentence in sentences]
 
 
-class Unchanged(TokenView):
-    """The sentence unchanged."""
-
+class Unchanged(RecipePart):
     kind: Literal["identity"] = "identity"
+    as_released: ClassVar[bool] = False
 
     def tokens(self, tokens: Tokens, rng: np.random.Generator) -> Tokens:
         return tokens
 
 
-class SubwordRepetition(TokenView):
+class SubwordRepetition(RecipePart):
     """Doubles some sub-words in place (ESimCSE, section 3.1, equations 3 and 4).
 
     `paper`: the number of doubled sub-words is uniform on 0 .. max(2, int(rate n)) for n sub-words without special
@@ -84,6 +67,7 @@ class SubwordRepetition(TokenView):
 
     @property
     def as_released(self) -> bool:
+        """Whether a sentence has the same draw each time, and is not cut back to the maximum length."""
         return self.variant == "released"
 
     def tokens(self, tokens: Tokens, rng: np.random.Generator) -> Tokens:
@@ -198,7 +182,7 @@ class Synonyms(TextView):
 
     Attributes:
         rate: the probability of each word in the lexicon.
-        lexicon: a table or WordNet's database (see `read_lexicon`); required to train.
+        lexicon: a table of words and synonyms (see `read_lexicon`); required to train.
     """
 
     kind: Literal["synonyms"]
@@ -206,18 +190,15 @@ class Synonyms(TextView):
     lexicon: str | None = None
 
     def require(self, device: str) -> tuple[Path, ...]:
-        from stsbench.training.guesses import lexicon_files, read_lexicon
+        from stsbench.training.guesses import read_lexicon
 
         if self.lexicon is None:
             raise UserError(
                 "the view synonyms has no lexicon: use --set views.key.lexicon=FILE with a table of words and "
-                "their synonyms or the folder of WordNet's database."
+                "their synonyms."
             )
         read_lexicon(self.lexicon)
-        return lexicon_files(self.lexicon)
-
-    def with_paths(self, change: Callable[[str], str]) -> Self:
-        return self if self.lexicon is None else self.model_copy(update={"lexicon": change(self.lexicon)})
+        return (Path(self.lexicon).expanduser(),)
 
     def text(self, sentence: str, rng: np.random.Generator) -> str:
         from stsbench.training.guesses import read_lexicon, replaced
@@ -244,9 +225,6 @@ class MaskedPrediction(TextView):
         from stsbench.training.guesses import guesser
 
         return tuple(guesser(self.model, device).checkpoint.weight_files())
-
-    def with_paths(self, change: Callable[[str], str]) -> Self:
-        return self.model_copy(update={"model": change(self.model)})
 
     def texts(self, sentences: Sequence[str], rng: np.random.Generator) -> list[str]:
         from stsbench.training.guesses import guesser
@@ -287,26 +265,7 @@ class MaskedReplacement(MaskedPrediction):
         return [None if place in open_places else word for place, word in enumerate(words)]
 
 
-class InTurn(TextView):
-    """Applies several views of text in turn (SimCSE, table 2: crop 10 % + MLM 15 %)."""
-
-    kind: Literal["in-turn"]
-    views: "tuple[AnyTextView, ...]" = Field(min_length=1)
-
-    def require(self, device: str) -> tuple[Path, ...]:
-        return tuple(file for view in self.views for file in view.require(device))
-
-    def with_paths(self, change: Callable[[str], str]) -> Self:
-        return self.model_copy(update={"views": tuple(view.with_paths(change) for view in self.views)})
-
-    def texts(self, sentences: Sequence[str], rng: np.random.Generator) -> list[str]:
-        texts = list(sentences)
-        for view in self.views:
-            texts = view.texts(texts, rng)
-        return texts
-
-
-_KnownTextView: TypeAlias = (
+_TextView: TypeAlias = (
     WordRepetition
     | StopWords
     | MaskInsertion
@@ -316,19 +275,26 @@ _KnownTextView: TypeAlias = (
     | Synonyms
     | MaskedInsertion
     | MaskedReplacement
-    | InTurn
 )
 
-AnyTextView = Annotated[
-    SerializeAsAny[Annotated[_KnownTextView, Field(discriminator="kind")]], WrapValidator(part_of(TextView))
-]
-InTurn.model_rebuild()
 
-View = Annotated[
-    SerializeAsAny[Annotated[Unchanged | SubwordRepetition | _KnownTextView, Field(discriminator="kind")]],
-    WrapValidator(part_of(TextView, TokenView)),
-]
-"""Any view, by its `kind`; or your own `TextView` or `TokenView`."""
+class InTurn(TextView):
+    """Applies several views of text in turn (SimCSE, table 2: crop 10 % + MLM 15 %)."""
+
+    kind: Literal["in-turn"]
+    views: tuple[Annotated[_TextView, Field(discriminator="kind"), BY_KIND], ...] = Field(min_length=1)
+
+    def require(self, device: str) -> tuple[Path, ...]:
+        return tuple(file for view in self.views for file in view.require(device))
+
+    def texts(self, sentences: Sequence[str], rng: np.random.Generator) -> list[str]:
+        texts = list(sentences)
+        for view in self.views:
+            texts = view.texts(texts, rng)
+        return texts
+
+
+View = Annotated[Unchanged | SubwordRepetition | _TextView | InTurn, Field(discriminator="kind"), BY_KIND]
 
 
 class Views(RecipePart):
@@ -339,11 +305,6 @@ class Views(RecipePart):
 
     query: View = Unchanged()
     key: View = Unchanged()
-
-    def with_paths(self, change: Callable[[str], str]) -> Self:
-        sides = {"query": self.query, "key": self.key}
-        changed = {side: view.with_paths(change) for side, view in sides.items() if isinstance(view, TextView)}
-        return self.model_copy(update=changed)
 
 
 def doubled(size: int, most: int, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -86,7 +86,7 @@ def tried(changes):
     }
     for name, task in recipe.tasks.items():
         rows = _STEPS * (task.batch or recipe.optimiser.batch)
-        changed[f"tasks.{name}.rows"] = rows if task.dev else round(rows / (1 - task.held_out))
+        changed[f"tasks.{name}.rows"] = rows if task.dev else round(rows / 0.9)
         if task.dev:
             changed[f"tasks.{name}.dev_rows"] = rows
     return {**changed, **replaced}

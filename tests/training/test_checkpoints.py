@@ -172,31 +172,3 @@ def test_the_recipe_in_the_folder_is_whole_and_trains_again(train, tmp_path):
     assert read_recipe(done.folder / "recipe.yaml") == done.recipe
     again = sb.train(done.folder / "recipe.yaml", out=tmp_path / "again", device="cpu")
     assert (again.folder / "model.safetensors").read_bytes() == (done.folder / "model.safetensors").read_bytes()
-
-
-OWN_HEADS = """
-from torch import nn
-from stsbench.training.heads import HeadPart
-
-class Narrow(HeadPart):
-    kind: str
-    def build(self, base):
-        return nn.Sequential(nn.Linear(base.width, 5, bias=False), nn.GELU(), nn.Dropout(0.1))
-
-class Twisted(HeadPart):
-    kind: str
-    def build(self, base):
-        return nn.Sequential(nn.Linear(base.width, 5), nn.Softmax(-1))
-"""
-
-
-def test_a_head_of_ones_own_is_published_as_dense_layers_or_refused_before_training(train, tmp_path, monkeypatch):
-    from sentence_transformers import SentenceTransformer
-
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "own_heads.py").write_text(OWN_HEADS, encoding="utf-8")
-    folder = train("head={kind: 'own_heads.py:Narrow', evaluate: true}", "selection.every=100").folder
-    assert ours(folder).shape[1] == 5
-    np.testing.assert_allclose(SentenceTransformer(str(folder)).encode(SENTENCES), ours(folder), atol=1e-5)
-    with pytest.raises(sb.UserError, match="evaluate: a checkpoint cannot hold a head with Softmax"):
-        train("head={kind: 'own_heads.py:Twisted', evaluate: true}", out="twisted")

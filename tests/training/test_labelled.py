@@ -75,12 +75,11 @@ def test_labels_become_numbers_of_classes_and_scaled_scores(write, benchmark_fol
 
 def test_a_part_is_held_out_by_the_seed_and_the_rest_is_trained_on(write):
     table = write("t.tsv", "text\tlabel\n" + "".join(f"sentence {n}\t{n % 2}\n" for n in range(40)))
-    task = one_sentence(table, "held_out: 0.25")
+    task = one_sentence(table)
     train, dev = set(task.train.sentences[0]), set(task.dev.sentences[0])
-    assert (len(train), len(dev), len(train & dev)) == (30, 10, 0)
-    again = one_sentence(table, "held_out: 0.25")
+    assert (len(train), len(dev), len(train & dev)) == (36, 4, 0)
+    again = one_sentence(table)
     assert again.dev.sentences == task.dev.sentences
-    assert len(one_sentence(table).dev) == 4
 
 
 BAD = [
@@ -116,11 +115,14 @@ def test_a_bad_score_is_reported_with_file_and_line(score, message, write, bench
         scored(write("t.tsv", f"a\tb\tscore\na\tb\t1\nc\td\t{score}\n"), benchmark_folder)
 
 
-def test_a_table_that_is_not_there_is_told_with_the_task_and_the_option_that_names_the_folder(tmp_path):
-    with pytest.raises(sb.UserError, match=r"tasks.t: there is no none.tsv in .*--set labelled.folder=FOLDER"):
-        one_sentence("none.tsv")
-    with pytest.raises(sb.UserError, match=rf"no ids-sst-train.csv in {re.escape(str(tmp_path))}"):
-        read(f"labelled.folder={tmp_path}", recipe="multitask-bert-base", folders=[])
+def test_a_missing_table_is_reported_with_the_option_that_names_the_folder(tmp_path):
+    for folder in (None, str(tmp_path)):
+        keys = "{kind: classification, train: none.tsv, columns: [a, b], classes: [0, 1]}"
+        where = re.escape(folder or str(Path.cwd()))
+        with pytest.raises(
+            sb.UserError, match=rf"no labelled table none.tsv in {where}: .*labelled.folder=FOLDER"
+        ):
+            read(f"labelled.folder={folder or 'null'}", f"tasks={{t: {keys}}}")
 
 
 def rows_of(benchmark_folder, task, split):
@@ -146,17 +148,13 @@ def test_scored_pairs_are_dropped_in_either_order_and_spelling_and_counted(leaki
     dev = write("dev.tsv", "a\tb\tscore\nx\ty\t1\nz\tu\t2\n")
     task = scored(leaking, benchmark_folder, f"dev: {dev}")
     assert len(task.train) == 7
-    assert "dropped 6 that hold scored pairs (2 of STS-B:dev and 3 of STS-B:test)" in task.finding
-    assert re.match(r"Trained on test pairs: of the 7 pairs .* \(1 of STS12:test\), so", task.remark)
-
-    every = scored(leaking, benchmark_folder, f"dev: {dev}", test_pairs="all-dropped")
-    assert (len(every.train), every.remark) == (6, None)
-    assert "dropped 7 " in every.finding
+    assert "dropped 6 with scored pairs (2 of STS-B:dev and 3 of STS-B:test)" in task.finding
+    assert task.remark.startswith("Trained on test pairs: t is trained on 1 of STS12:test, so scores there")
 
     kept = scored(leaking, benchmark_folder, f"dev: {dev}", test_pairs="kept")
     assert len(kept.train) == 13
     assert "dropped" not in kept.finding
-    assert "(2 of STS-B:dev, 3 of STS-B:test and 1 of STS12:test)" in kept.remark
+    assert "on 2 of STS-B:dev, 3 of STS-B:test and 1 of STS12:test, so" in kept.remark
 
 
 def test_without_the_benchmark_nothing_can_be_dropped_and_that_is_told(leaking, tmp_path):

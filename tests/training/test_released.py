@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from stsbench.training.heads import HeadBase, Layers
+from stsbench.training.heads import Layers
 from stsbench.training.noise import PositionShuffle, TokenCutoff
 from stsbench.training.parts import Optimiser
 from stsbench.training.recipe import read_recipe
@@ -60,7 +60,7 @@ def test_epsilon_before_the_correction_is_transformers_4s_adamw():
 def test_the_epsilon_of_a_heads_normalisation_is_the_recipes():
     torch.manual_seed(0)
     part = Layers(layers=2, norm_epsilon=1e-12, dropout=0)
-    head = part.build(HeadBase(6, 0.02)).double()
+    head = part.build(6, 0.02).double()
     vectors = 1e-3 * torch.randn(5, 6, dtype=torch.float64)  # of a variance near torch's own epsilon
 
     def plain(epsilon):

@@ -212,7 +212,6 @@ CHOICES = (
     [
         "noise.key.parts=[position-shuffle]",
         "noise.query.parts=[{kind: token-cutoff, rate: 0.1}, {kind: feature-cutoff, rate: 0.1}]",
-        "noise.query.dropout=0",
         "noise.query.parts=[{kind: element-cutoff, rate: 0.2, count: share, place: layer}]",
         "noise.key.parts=[gaussian-replacement]",
     ],
@@ -223,7 +222,7 @@ CHOICES = (
         "optimiser.accumulate=2",
     ],
     ["head=dense-tanh", "head={kind: dense, start: pooler}", "head=none"],
-    ["projector={layers: 2, width: 12, dropout: 0.2}", "predictor={layers: 2, ends: tanh}"],
+    ["projector={layers: 2, dropout: 0.2}", "predictor={layers: 2, ends: tanh}"],
     [
         "target={encodes: keys, embeddings: shared, dropout: true}",
         "target={encodes: keys, gradient: true, decay: {kind: cosine, start: 0.5, end: 0.9, after: returns}}",
@@ -241,8 +240,8 @@ CHOICES = (
 
 PHASES = (
     "phases=[]",
-    "phases=[{takes: [contrastive], epochs: 1, epoch_of: contrastive}, {takes: [mood, same, score]}]",
-    "phases=[{takes: [same, contrastive], epoch_of: same}, {takes: [score, contrastive, mood]}]",
+    "phases=[{takes: [contrastive], epochs: 1}, {takes: [mood, same, score]}]",
+    "phases=[{takes: [same, contrastive]}, {takes: [score, contrastive, mood]}]",
 )
 
 

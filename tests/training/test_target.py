@@ -105,20 +105,6 @@ def test_the_same_masks_on_both_sides_make_both_sides_alike(assembled):
         assert torch.equal(vectors[:8], vectors[8:]) == alike
 
 
-def test_dropout_of_one_side_is_that_sides_alone(assembled):
-    trainer = assembled("dropout=0.3", "noise.query.dropout=0")
-    term, batch = trainer.terms[0], trainer.reader(np.arange(8), "now")
-    query, key = term.branches
-    found = term._encode(query, term.forward.chunks(batch.query), batch)
-    trainer.model.eval()
-    with torch.no_grad():
-        torch.testing.assert_close(found, plain_vectors(trainer.model, trainer.model.key_head, batch.query))
-    trainer.model.train()
-    noisy = term._encode(key, term.forward.chunks(batch.key), batch)
-    assert (noisy - found).abs().max() > 1e-3
-    assert all(m.p == 0.3 for m in trainer.model.modules() if isinstance(m, torch.nn.Dropout))
-
-
 def test_noise_draws_what_it_says():
     torch.manual_seed(0)
     embedded, mask = torch.ones(400, 6, 50), torch.ones(400, 6, dtype=torch.long)

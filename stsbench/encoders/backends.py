@@ -27,8 +27,7 @@ from stsbench.base.errors import MODELS, PACKAGES, UserError, missing, require
 from stsbench.base.files import atomic_folder, cache_dir, fingerprint
 from stsbench.base.words import suggestion
 from stsbench.data.benchmarks import load_sample, sample_sentences
-from stsbench.encoders.checkpoint import Checkpoint
-from stsbench.encoders.libraries import quiet_transformers
+from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers
 from stsbench.encoders.poolers import AUTO
 from stsbench.encoders.protocol import TokenSequence
 from stsbench.encoders.use import (

@@ -92,18 +92,16 @@ class EmbeddingCache:
     """The cached vectors of one identity (which has a weight hash) with one pooling.
 
     If your cache cannot be used (full disk, no permission, locked by another process), one warning is logged and
-    the run continues without it. With an explicit `folder`, from which the caller will read the vectors, that is
-    an error.
+    the run continues without it.
     """
 
-    def __init__(self, identity: Identity, pooling: str, folder: Path | None = None) -> None:
+    def __init__(self, identity: Identity, pooling: str) -> None:
         chosen = {"pooling": pooling, "format": _FORMAT}
         key, use = identity.key() | chosen, identity.use
         description = identity.as_dict() | {"precision": use.computed_in, "device": use.device} | chosen
         digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
-        self.path = (folder or embeddings_dir()) / f"{digest[:32]}.vectors"
+        self.path = embeddings_dir() / f"{digest[:32]}.vectors"
         self._description = json.dumps(description, sort_keys=True)
-        self._is_required = folder is not None
         # Checksums begin with the file's name and the key, so a misplaced row fails verification.
         self._seed = crc32(digest[:32].encode())
 
@@ -184,13 +182,11 @@ class EmbeddingCache:
         except FileNotFoundError:  # deleted by another process
             return
         except OSError as error:
-            message = (
+            _warn_once(
+                self.path.parent,
                 f"cannot use the embedding cache {self.path} ({error.strerror or error}): "
-                "free some space, set STSBENCH_CACHE to another folder, or use --no-cache."
+                "free some space, set STSBENCH_CACHE to another folder, or use --no-cache.",
             )
-            if self._is_required:
-                raise UserError(message) from error
-            _warn_once(self.path.parent, message)
 
     def _checksum(self, key: object, content: object) -> int | None:
         if not isinstance(key, bytes) or not isinstance(content, bytes):
@@ -232,10 +228,10 @@ def embeddings_dir() -> Path:
     return cache_dir() / "embeddings"
 
 
-def cache_files(folder: Path | None = None) -> list[CacheFile]:
+def cache_files() -> list[CacheFile]:
     """Returns the readable files of the cache, most recently used first."""
     files = []
-    for path in (folder or embeddings_dir()).glob(_OURS):
+    for path in embeddings_dir().glob(_OURS):
         with suppress(OSError, _DamagedError, ValueError, TypeError), _opened(path) as connection:
             (description,) = connection.execute("SELECT description FROM about").fetchone()
             (count,) = connection.execute("SELECT COUNT(key) FROM vectors").fetchone()

@@ -1,14 +1,18 @@
 """A checkpoint's folder, on this machine or downloaded from the Hugging Face Hub: its files and their hashes.
 
-Files are read seconds after they were hashed, and weights mapped into memory as long as they are used. So a file's
-state (inode, size, time stamps) at hashing is compared with its state after reading.
+Files are read seconds after they were hashed, and weights mapped into memory as long as they are used. So encoders
+compare a file's state (inode, size, time stamps) at hashing with its state after each use.
+
+Also here: errors of Transformers and its relatives become one sentence, and they log nothing.
 """
 
 import hashlib
 import importlib.util
+import logging
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -75,25 +79,70 @@ _ELSEWHERE = "--"
 AGAIN = "Download the checkpoint again."
 """The remedy for damaged files."""
 
+_DAMAGED = re.compile(
+    "weights_only|Unable to load weights from|ignore_mismatched_sizes|SafetensorError|Unpickling"
+)
+
+
+@contextmanager
+def reporting_failures(what: str) -> Iterator[None]:
+    """Turns any error of a library about a checkpoint's content into a UserError: "Cannot load X: ..."."""
+    try:
+        yield
+    except UserError:
+        raise
+    except BaseException as error:
+        # Panics of libraries written in Rust are not Exceptions.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise UserError(f"cannot {what}: {reason_of(error)}") from error
+
+
+def reason_of(error: BaseException) -> str:
+    """Returns the first line of a library's error, without advice to switch off protections."""
+    kind, message = type(error).__name__, str(error).strip()
+    if _DAMAGED.search(f"{kind} {message}"):
+        return "its weight files are damaged or do not fit its config.json. Download the checkpoint again."
+    first_line = message.partition("\n")[0].rstrip(" .:")
+    if isinstance(error, OSError | ValueError | ImportError | RuntimeError) and first_line:
+        return f"{first_line}."
+    return f"its files have unexpected content ({kind}: {first_line}). Download the checkpoint again."
+
+
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Silences Transformers and the libraries around it: their logs, warnings and progress bars."""
+    from transformers.utils import logging as of_transformers
+
+    level, has_bars = logging.root.manager.disable, of_transformers.is_progress_bar_enabled()
+    logging.disable(logging.ERROR)
+    of_transformers.disable_progress_bar()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(level)
+        if has_bars:
+            of_transformers.enable_progress_bar()
+
 
 class HashedFiles:
     """The hashed files of one model, which must not change."""
 
     def __init__(self) -> None:
-        self._known: dict[Path, tuple[str, _State]] = {}
+        self._known: dict[Path, tuple[_State, str]] = {}
 
     def sha256(self, path: Path) -> str:
         """Returns a file's hash; the file is read once."""
         if path not in self._known:
-            state = _state_of(path)
-            self._known[path] = sha256_of(path), state
-        self.require_unchanged([path])
-        return self._known[path][0]
+            self._known[path] = _state_of(path), sha256_of(path)
+        return self._known[path][1]
 
-    def require_unchanged(self, paths: Iterable[Path] | None = None) -> None:
-        """Checks that files were hashed and have not changed since then; by default all hashed files."""
-        for path in self._known if paths is None else paths:
-            if path not in self._known or _state_of(path) != self._known[path][1]:
+    def require_unchanged(self) -> None:
+        """Checks that no file has changed since it was hashed."""
+        for path, (state, _) in self._known.items():
+            if _state_of(path) != state:
                 raise UserError(
                     f"{path} changed after it was hashed, so vectors would be attributed to the wrong file. Load "
                     "the model again when nothing writes there any more."
@@ -297,13 +346,6 @@ class Checkpoint:
             return hashes[0][1]
         listing = "".join(f"{name} {digest}\n" for name, digest in hashes)
         return hashlib.sha256(listing.encode()).hexdigest()
-
-    @contextmanager
-    def reading(self, files: Callable[[], Iterable[Path]]) -> Iterator[None]:
-        """Hashes files before they are read, and checks afterwards that none changed or appeared."""
-        self.sha256(files())
-        yield
-        self.hashed.require_unchanged(files())
 
 
 def packaged_model() -> Path | None:

@@ -1,39 +1,33 @@
 """`stsbench embed`: vectors of millions of sentences in one .npy file, of which a part is in memory at a time.
 
 `numpy.load("made.npy", mmap_mode="r")` reads it: one row per sentence, in the order of the lines. `made.npy.json`
-says what it was made from. Sentences are encoded and appended in parts to an unfinished file beside it, which is
-renamed when it is complete. Whatever stops it, the same command resumes after the last complete part.
+says what it was made from. Each part of the sentences becomes a file in an unfinished folder beside it; the last
+step joins them. Whatever stops it, the same command resumes after the last complete part.
 """
 
 import json
-import os
+import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
 
 import numpy as np
 import pandas as pd
-from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
-from stsbench.base.files import atomic_path, fingerprint, require_file, sha256_of, writing
+from stsbench.base.files import atomic_path, fingerprint, sha256_of, writing
 from stsbench.base.progress import Progress, silent
 from stsbench.data.rows import text_lines
 from stsbench.encoders.checkpoint import PACKAGED
 from stsbench.encoders.load import Model, load
 from stsbench.encoders.plan import embed as embed_texts
 from stsbench.encoders.prompts import refuse_without_side
-from stsbench.encoders.protocol import Encoder, Identity
+from stsbench.encoders.protocol import Encoder, FloatMatrix, Identity
 from stsbench.encoders.use import use_signature
 from stsbench.render.table import Result, Table, Tables
-
-_FLOAT = "<f4"
-_AGAIN = "make it again with `stsbench embed --overwrite`"
 
 AT_ONCE = 10_000
 """Sentences encoded at a time: what is in memory, and what an interruption costs at most."""
@@ -81,20 +75,21 @@ class Embedded(Result):
         Raises:
             UserError: if the file was not made by `embed` or is incomplete.
         """
-        for file in (path, _description_of(path)):
-            require_file(file, absent=_AGAIN)
         try:
             embedded = cls(path, **json.loads(_description_of(path).read_bytes()))
-            matrix: Any = embedded._matrix()
-            is_intact = matrix.dtype.str == _FLOAT and matrix.shape[:-1] == (embedded.rows,)
-        except (OSError, ValueError, TypeError, LookupError, AttributeError):
+            matrix = embedded._matrix()
+            is_intact = matrix.dtype == np.dtype("<f4") and matrix.shape[:-1] == (embedded.rows,)
+        except (OSError, ValueError, TypeError):
             is_intact = False
         if not is_intact:
-            raise UserError(f"{path} is not an intact file of vectors: {_AGAIN}.")
+            raise UserError(
+                f"{path} and {_description_of(path).name} are not an intact file of vectors: make it again with "
+                "`stsbench embed --overwrite`."
+            )
         return embedded
 
-    def _matrix(self) -> "np.memmap[Any, Any]":
-        matrix: np.memmap[Any, Any] = np.load(self.path, mmap_mode="r")
+    def _matrix(self) -> FloatMatrix:
+        matrix: FloatMatrix = np.lib.format.open_memmap(self.path, mode="r")
         return matrix
 
     def require_of(self, identity: Identity) -> None:
@@ -119,7 +114,7 @@ class Embedded(Result):
         """Yields the vectors in order, shape (size or fewer, dimensions), float32."""
         matrix = self._matrix()
         for start in range(0, len(matrix), size):
-            yield matrix[start : start + size].astype(np.float32)
+            yield np.array(matrix[start : start + size])
 
     def sentences(self, rows: Sequence[int]) -> dict[int, str]:
         """Returns the sentences of some rows, from the text file, which must be unchanged."""
@@ -171,8 +166,8 @@ def embed_file(
 ) -> Embedded:
     """Embed a file of sentences of any size into a file of vectors.
 
-    Sentences are encoded and written 10,000 at a time; after an interruption the same call resumes. The embedding
-    cache is not used.
+    Sentences are encoded and written 10,000 at a time; after an interruption the same call resumes. The parts are
+    joined at the end, for which the disk needs room twice. The embedding cache is not used.
 
     Args:
         sentences: a UTF-8 file with one sentence per line (also `.gz` and `.zst`). Surrounding whitespace and
@@ -210,76 +205,39 @@ def embed_file(
             what = f"another {other[0]}" if other else "a model without a hash, which may have changed"
             raise UserError(f"{target} has vectors of {what}: use another --out, or add --overwrite.")
         return made
-    lock = FileLock(f"{target}.lock", timeout=0)
     with writing(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            lock.acquire()
-        except Timeout as error:
-            raise UserError(f"another process is writing {target}: wait, or use another --out.") from error
-        try:
-            _write(loaded, file, made, progress)
-        finally:
-            lock.release()
-            Path(lock.lock_file).unlink(missing_ok=True)
+        _write(loaded, file, made, progress)
     return made
 
 
 def _write(encoder: Encoder, file: Path, made: Embedded, progress: Progress) -> None:
     target, description = made.path, {name: value for name, value in vars(made).items() if name != "path"}
-    # The name states what the file has, so only the same command resumes.
+    # The name states what the folder has, so only the same command resumes.
     begun = target.with_name(f"{target.name}.{fingerprint(description)[:12]}.unfinished")
     if encoder.identity.weights_sha256 is None:
-        begun.unlink(missing_ok=True)
-    begun.touch()
-    try:
-        with begun.open("r+b") as stream:
-            _append(encoder, file, made, stream, progress)
-        if sha256_of(file) != made.sha256:
-            begun.write_bytes(b"")
-            raise UserError(f"{file} changed while it was read: start again.")
-    finally:
-        if not begun.stat().st_size:  # there is nothing to resume
-            begun.unlink()
-    _description_of(target).unlink(missing_ok=True)
-    begun.replace(target)
+        shutil.rmtree(begun, ignore_errors=True)
+    texts, starts = _sentences(file), range(0, made.rows, AT_ONCE)
+    for start in starts:
+        part = list(islice(texts, AT_ONCE))
+        if not (begun / f"{start}.npy").exists():
+            embeddings = embed_texts(encoder, part, use_cache=False, progress=progress)
+            (vectors,) = embeddings.vectors.values()
+            with atomic_path(begun / f"{start}.npy") as place:
+                np.save(place, vectors[embeddings.rows])
+        progress("embedding", start + len(part), made.rows)
+    if sha256_of(file) != made.sha256:
+        shutil.rmtree(begun)
+        raise UserError(f"{file} changed while it was read: start again.")
+    with atomic_path(target) as place:
+        first = np.load(begun / "0.npy")
+        matrix = np.lib.format.open_memmap(place, "w+", first.dtype, (made.rows, first.shape[1]))
+        for start in starts:
+            matrix[start : start + AT_ONCE] = np.load(begun / f"{start}.npy")
+        matrix.flush()
+        _description_of(target).unlink(missing_ok=True)
     with atomic_path(_description_of(target)) as place:
         place.write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
-
-
-def _append(encoder: Encoder, file: Path, made: Embedded, stream: IO[bytes], progress: Progress) -> None:
-    """Appends the vectors of the parts that are missing."""
-    done = _complete_rows(stream)
-    texts = islice(_sentences(file), done, None)
-    progress("embedding", done, made.rows)
-
-    def of_file(_stage: str, part_done: int, total: int) -> None:
-        progress("embedding", done + len(part) * part_done // max(1, total), made.rows)
-
-    while part := list(islice(texts, AT_ONCE)):
-        embeddings = embed_texts(encoder, part, use_cache=False, progress=of_file)
-        (vectors,) = embeddings.vectors.values()
-        if not done:
-            header = {"descr": _FLOAT, "fortran_order": False, "shape": (made.rows, vectors.shape[1])}
-            np.lib.format.write_array_header_2_0(stream, header)
-        stream.write(vectors[embeddings.rows].astype(_FLOAT).data)
-        stream.flush()
-        os.fsync(stream.fileno())
-        done += len(part)
-        progress("embedding", done, made.rows)
-
-
-def _complete_rows(stream: IO[bytes]) -> int:
-    """Cuts an unfinished file after its last complete part, and returns its number of rows."""
-    parts = start = size = 0
-    with suppress(ValueError):  # new, or cut in its header
-        np.lib.format.read_magic(stream)
-        (_, width), _, kind = np.lib.format.read_array_header_2_0(stream)
-        start, size = stream.tell(), AT_ONCE * width * kind.itemsize
-        parts = (stream.seek(0, os.SEEK_END) - start) // size
-    stream.seek(start + parts * size if parts else 0)
-    stream.truncate()
-    return parts * AT_ONCE
+    shutil.rmtree(begun)
 
 
 def _sentences(file: Path) -> Iterator[str]:

@@ -12,10 +12,16 @@ from typing import Any
 from stsbench.base.errors import MINILM as MINILM_EXTRA
 from stsbench.base.errors import MODELS, UserError, require
 from stsbench.encoders.backends import require_combination, resolve_device
-from stsbench.encoders.checkpoint import ADAPTER_CONFIG, MINILM, PACKAGED, Checkpoint, find_checkpoint
+from stsbench.encoders.checkpoint import (
+    ADAPTER_CONFIG,
+    MINILM,
+    PACKAGED,
+    Checkpoint,
+    find_checkpoint,
+    reporting_failures,
+)
 from stsbench.encoders.endpoint import is_address, load_endpoint
 from stsbench.encoders.fitted import FittedEncoder, holds_fit, read_fit
-from stsbench.encoders.libraries import reporting_failures
 from stsbench.encoders.mteb_models import PREFIX, load_from_mteb
 from stsbench.encoders.poolers import AUTO, parse_pooling
 from stsbench.encoders.prompts import SidedEncoder, named_prompts, own_prompt, prompts_as_texts

@@ -18,8 +18,13 @@ from stsbench.base.errors import UserError, require
 from stsbench.base.files import fingerprint
 from stsbench.data.catalogue import MTEB_TASKS
 from stsbench.encoders.backends import resolve_device
-from stsbench.encoders.checkpoint import PACKAGED, Checkpoint, find_checkpoint
-from stsbench.encoders.libraries import quiet_transformers, reporting_failures
+from stsbench.encoders.checkpoint import (
+    PACKAGED,
+    Checkpoint,
+    find_checkpoint,
+    quiet_transformers,
+    reporting_failures,
+)
 from stsbench.encoders.protocol import Encoder, Identity, OwnPooling, TokenSequence
 from stsbench.encoders.simple import CallableEncoder
 from stsbench.encoders.use import PRECISIONS, UNKNOWN, Use
@@ -202,16 +207,15 @@ def _of_folder(name: str, checkpoint: Checkpoint, use: Use) -> tuple[Any, _Hashe
 
     if use.revision is not None:
         raise UserError(f"{name} is a folder without revisions: leave out --revision.")
-    with checkpoint.reading(checkpoint.all_files):
-        model = SentenceTransformerEncoderWrapper(
-            str(checkpoint.folder),
-            device=resolve_device(use.device),
-            local_files_only=True,
-            trust_remote_code=use.trust_remote_code,
-        )
-    if use.trust_remote_code and checkpoint.code_elsewhere():
-        return model, None
-    return model, {"files": checkpoint.sha256(checkpoint.all_files())}
+    hashed = checkpoint.sha256(checkpoint.all_files())
+    model = SentenceTransformerEncoderWrapper(
+        str(checkpoint.folder),
+        device=resolve_device(use.device),
+        local_files_only=True,
+        trust_remote_code=use.trust_remote_code,
+    )
+    runs_code_elsewhere = use.trust_remote_code and checkpoint.code_elsewhere() is not None
+    return model, None if runs_code_elsewhere else {"files": hashed}
 
 
 def _of_name(name: str, use: Use) -> tuple[Any, _Hashed, str | None]:

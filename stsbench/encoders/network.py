@@ -4,15 +4,13 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from stsbench.base.errors import UserError
 from stsbench.base.machine import is_of_memory
-from stsbench.encoders.checkpoint import Checkpoint
-from stsbench.encoders.libraries import quiet_transformers, reason_of, reporting_failures
+from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers, reason_of, reporting_failures
 from stsbench.encoders.poolers import AUTO, NoHeadError, Reading, parse_pooling, read_vectors
 from stsbench.encoders.protocol import DeviceOutOfMemory, FloatMatrix, TokenSequence
 from stsbench.encoders.rendering import EmptyTemplate, Part, Rendered
@@ -25,7 +23,6 @@ from stsbench.encoders.weights import (
     require_memory_for,
     require_own_weights,
     trained_head,
-    weight_files,
 )
 
 if TYPE_CHECKING:
@@ -313,40 +310,36 @@ def load_network(
     """
     import torch
 
-    def files() -> list[Path]:
-        return [*weight_files(checkpoint, tail), *checkpoint.config_files(with_code=use.trust_remote_code)]
-
     device, mask = use.device, use.attention_mask
-    with checkpoint.reading(files):
-        dtype = getattr(torch, PRECISIONS[use.precision])
-        require_memory_for(checkpoint, use.precision)
-        model, has_all_weights = _load_model(checkpoint, use, dtype)
-        if adapter is not None:
-            model = merge_adapter(model, adapter)
-        width = getattr(model.config, "hidden_size", None)
-        head = trained_head(checkpoint, width)
-        try:
-            model = model.to(device).eval()
-            head = None if head is None else head.to(device=device, dtype=dtype).eval()
-        except RuntimeError as error:
-            if not is_of_memory(error):
-                raise
-            raise UserError(
-                f"{checkpoint.name} does not fit in the memory of {device}. Use --precision bf16 or --device cpu."
-            ) from error
-        network = Network(
-            name=checkpoint.name,
-            model=model,
-            head=head,
-            has_pooler=has_all_weights and getattr(model, "pooler", None) is not None,
-            tail=load_tail(checkpoint, tail, width=width, device=device),
-            pad_id=pad_id,
-            device=device,
-            mask=mask,
-        )
-        if mask != AUTO:
-            network.prove_mask()
-        return network
+    dtype = getattr(torch, PRECISIONS[use.precision])
+    require_memory_for(checkpoint, use.precision)
+    model, has_all_weights = _load_model(checkpoint, use, dtype)
+    if adapter is not None:
+        model = merge_adapter(model, adapter)
+    width = getattr(model.config, "hidden_size", None)
+    head = trained_head(checkpoint, width)
+    try:
+        model = model.to(device).eval()
+        head = None if head is None else head.to(device=device, dtype=dtype).eval()
+    except RuntimeError as error:
+        if not is_of_memory(error):
+            raise
+        raise UserError(
+            f"{checkpoint.name} does not fit in the memory of {device}. Use --precision bf16 or --device cpu."
+        ) from error
+    network = Network(
+        name=checkpoint.name,
+        model=model,
+        head=head,
+        has_pooler=has_all_weights and getattr(model, "pooler", None) is not None,
+        tail=load_tail(checkpoint, tail, width=width, device=device),
+        pad_id=pad_id,
+        device=device,
+        mask=mask,
+    )
+    if mask != AUTO:
+        network.prove_mask()
+    return network
 
 
 def _load_model(checkpoint: Checkpoint, use: Use, dtype: Any) -> tuple[Any, bool]:

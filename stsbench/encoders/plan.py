@@ -9,7 +9,6 @@ import time
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,7 +94,6 @@ def embed(
     poolings: Sequence[str] | None = None,
     normalize: bool | None = None,
     use_cache: bool = True,
-    cache_folder: Path | None = None,
     token_budget: int | None = None,
     progress: Progress = silent,
 ) -> Embeddings:
@@ -108,7 +106,6 @@ def embed(
         normalize: whether to scale vectors to unit length; None for all processing that the encoder's `Use` asks
             for (normalisation, dimensions, whitening on these texts). The cache holds unprocessed vectors.
         use_cache: whether to read and write the embedding cache. An encoder without a weight hash is never cached.
-        cache_folder: of the cache; None for the user's.
         token_budget: padded tokens per batch; by default the encoder's own. It changes vectors by rounding only.
         progress: receives the number of encoded tokens.
 
@@ -124,7 +121,6 @@ def embed(
             texts,
             normalize=False,
             use_cache=use_cache,
-            cache_folder=cache_folder,
             token_budget=token_budget,
             progress=progress,
         )
@@ -134,7 +130,7 @@ def embed(
         return replace(plain, vectors=dict.fromkeys(poolings, vectors))
     identity, cache_size = encoder.identity, max_cache_bytes()
     is_cached = use_cache and identity.is_cached
-    caches = [EmbeddingCache(identity, pooling, cache_folder) for pooling in poolings if is_cached]
+    caches = [EmbeddingCache(identity, pooling) for pooling in poolings if is_cached]
     marks = [time.perf_counter()]
     distinct = list(dict.fromkeys(texts))
     about: dict[str, CachedText] = {}

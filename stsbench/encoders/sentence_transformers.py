@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stsbench.base.errors import UserError, require
-from stsbench.encoders.checkpoint import AGAIN, Checkpoint, Module
-from stsbench.encoders.libraries import quiet_transformers, reporting_failures
+from stsbench.encoders.checkpoint import AGAIN, Checkpoint, Module, quiet_transformers, reporting_failures
 from stsbench.encoders.prompts import LIBRARY_CONFIG, SidedEncoder, own_prompt
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.simple import CallableEncoder
@@ -149,8 +148,7 @@ def load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder | Sid
 
     @cache
     def model() -> _Encode:
-        # Any file may be read by a module of unknown kind.
-        with checkpoint.reading(checkpoint.all_files), reporting_failures(f"load {checkpoint.name}"):
+        with reporting_failures(f"load {checkpoint.name}"):
             require(library, checkpoint.name)
             return load(checkpoint, use)
 
@@ -169,6 +167,7 @@ def load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder | Sid
         trust_remote_code=use.trust_remote_code and bool(checkpoint.named_code()),
         device="cpu" if is_model2vec else use.device,
     )
+    # Any file may be read by a module of unknown kind.
     weights = None if on_code else checkpoint.sha256(checkpoint.all_files())
     notes = (
         f"{checkpoint.name} is encoded by the {library} library, so truncated sentences are not counted.",

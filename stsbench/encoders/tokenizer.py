@@ -3,12 +3,10 @@
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from stsbench.base.errors import UserError
-from stsbench.encoders.checkpoint import Checkpoint
-from stsbench.encoders.libraries import quiet_transformers, reporting_failures
+from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers, reporting_failures
 
 # Models whose position ids start after the padding id, so that this many positions cannot be used.
 _OFFSET_POSITIONS = re.compile("roberta|camembert|mpnet|longformer|ernie_m|data2vec-text|luke|ibert|xmod|lilt|esm")
@@ -154,14 +152,7 @@ class Tokenizer:
 def _load(checkpoint: Checkpoint, *, trust_remote_code: bool) -> Any:
     from transformers import AutoTokenizer
 
-    def files() -> list[Path]:
-        return [*checkpoint.tokenizer_files(), *checkpoint.config_files(with_code=trust_remote_code)]
-
-    with (
-        checkpoint.reading(files),
-        quiet_transformers(),
-        reporting_failures(f"load the tokenizer of {checkpoint.name}"),
-    ):
+    with quiet_transformers(), reporting_failures(f"load the tokenizer of {checkpoint.name}"):
         tokenizer: Any = AutoTokenizer.from_pretrained(checkpoint.folder, trust_remote_code=trust_remote_code)
     if tokenizer.vocab_files_names and not checkpoint.has_vocabulary():
         # Transformers would use an empty vocabulary, to which every word is unknown.

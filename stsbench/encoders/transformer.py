@@ -188,6 +188,7 @@ class TransformerEncoder:
     def _tokenizer(self) -> Tokenizer:
         if self.loaded is not None:
             return self.loaded._tokenizer
+        _ = self.identity  # hashes the files before they are read
         return Tokenizer(self.checkpoint, trust_remote_code=self.use.trust_remote_code)
 
 

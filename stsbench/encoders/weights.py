@@ -12,8 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stsbench.base.errors import UserError, require
 from stsbench.base.machine import require_memory
-from stsbench.encoders.checkpoint import ADAPTER_CONFIG, AGAIN, Checkpoint, find_checkpoint
-from stsbench.encoders.libraries import reason_of, reporting_failures
+from stsbench.encoders.checkpoint import (
+    ADAPTER_CONFIG,
+    AGAIN,
+    Checkpoint,
+    find_checkpoint,
+    reason_of,
+    reporting_failures,
+)
 from stsbench.encoders.use import FP32
 
 if TYPE_CHECKING:
@@ -189,21 +195,20 @@ def merge_adapter(model: Any, adapter: Checkpoint) -> Any:
 
     foreign = f"{adapter.name} is an adapter of another base than {base_of(adapter)}"
     advice = f"name the base that it was trained on in {adapter.folder / ADAPTER_CONFIG}"
-    with adapter.reading(lambda: [adapter_file(adapter), adapter.folder / ADAPTER_CONFIG]):
-        tensors = read_weights(adapter_file(adapter))
-        try:
-            config = LoraConfig.from_pretrained(str(adapter.folder))
-            # The network has no head of a language model.
-            config.task_type, config.inference_mode = None, True
-            wrapped = get_peft_model(model, config)
-            own = [name for name in wrapped.state_dict() if ".lora_" in name]
-            matched = {full: name for full in own for name in tensors if name.endswith(_ending_of(full))}
-            if unmatched := sorted({*tensors} - {*matched.values()}) or sorted({*own} - matched.keys()):
-                raise UserError(f"{foreign}: only one of them has {unmatched[0]}; {advice}.")
-            wrapped.load_state_dict({full: tensors[name] for full, name in matched.items()}, strict=False)
-        except (ValueError, RuntimeError, KeyError, TypeError) as error:
-            reason = "sizes of other layers" if "size mismatch" in str(error) else reason_of(error).rstrip(".")
-            raise UserError(f"{foreign}, whose weights it does not fit ({reason}): {advice}.") from error
+    tensors = read_weights(adapter_file(adapter))
+    try:
+        config = LoraConfig.from_pretrained(str(adapter.folder))
+        # The network has no head of a language model.
+        config.task_type, config.inference_mode = None, True
+        wrapped = get_peft_model(model, config)
+        own = [name for name in wrapped.state_dict() if ".lora_" in name]
+        matched = {full: name for full in own for name in tensors if name.endswith(_ending_of(full))}
+        if unmatched := sorted({*tensors} - {*matched.values()}) or sorted({*own} - matched.keys()):
+            raise UserError(f"{foreign}: only one of them has {unmatched[0]}; {advice}.")
+        wrapped.load_state_dict({full: tensors[name] for full, name in matched.items()}, strict=False)
+    except (ValueError, RuntimeError, KeyError, TypeError) as error:
+        reason = "sizes of other layers" if "size mismatch" in str(error) else reason_of(error).rstrip(".")
+        raise UserError(f"{foreign}, whose weights it does not fit ({reason}): {advice}.") from error
     return wrapped.merge_and_unload()
 
 

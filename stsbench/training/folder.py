@@ -15,8 +15,7 @@ from pydantic import ValidationError
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_folder, atomic_path, files_below, remove_leftovers, sha256_of, writing
 from stsbench.base.parsing import parse_json
-from stsbench.encoders.checkpoint import NOTES
-from stsbench.encoders.libraries import quiet_transformers
+from stsbench.encoders.checkpoint import NOTES, quiet_transformers
 from stsbench.encoders.sentence_transformers import Dense, write_modules
 from stsbench.training.log import LOG, Best
 from stsbench.training.recipe import Recipe, as_yaml

@@ -15,8 +15,7 @@ from torch import Tensor
 
 from stsbench.base.errors import UserError
 from stsbench.data.rows import text_lines
-from stsbench.encoders.checkpoint import Checkpoint, find_checkpoint
-from stsbench.encoders.libraries import quiet_transformers
+from stsbench.encoders.checkpoint import Checkpoint, find_checkpoint, quiet_transformers
 from stsbench.encoders.load import resolve
 from stsbench.encoders.tokenizer import Tokenizer, model_limit
 

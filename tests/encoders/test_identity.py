@@ -17,6 +17,7 @@ from safetensors.numpy import load_file, save_file
 from test_checkpoint import OWN_MODEL
 
 import stsbench as sb
+from stsbench.base.files import cache_at
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import Encoder, Identity, reader_of
@@ -356,7 +357,8 @@ CHANGES_NOTHING = {
 
 def measured(encoder, cache):
     """Return a model's vectors, and how many of them were not in the cache."""
-    found = embed(encoder, TEXTS, cache_folder=cache)
+    with cache_at(cache):
+        found = embed(encoder, TEXTS)
     (vectors,) = found.vectors.values()
     return vectors[found.rows], found.cost.encoded
 

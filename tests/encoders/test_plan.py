@@ -55,23 +55,23 @@ class Doubled(Recorder):
         return (f"{len(sentences)} sentences of {task}.",)
 
 
-def test_vectors_behind_tails_are_made_of_those_that_the_cache_has_of_the_encoder_without(tmp_path):
+def test_vectors_behind_tails_are_made_of_those_that_the_cache_has_of_the_encoder_without():
     plain = Recorder(weights="a")
     tailed = Doubled(Doubled(plain))
-    embed(plain, TEXTS[:4], cache_folder=tmp_path)
+    embed(plain, TEXTS[:4])
     plain.batches.clear()
     for new in ([7, 5, 2], []):
-        embeddings = embed(tailed, TEXTS, cache_folder=tmp_path)
+        embeddings = embed(tailed, TEXTS)
         assert embeddings.vectors["avg"][embeddings.rows, 0].tolist() == [4 * len(text) for text in TEXTS]
         assert [length for batch in plain.batches for length in batch] == new
         assert (embeddings.cost.encoded, embeddings.cost.tokens) == (len(new), sum(new))
         plain.batches.clear()
-    once = embed(tailed.base, TEXTS, cache_folder=tmp_path)
+    once = embed(tailed.base, TEXTS)
     assert once.vectors["avg"][once.rows, 0].tolist() == [2 * len(text) for text in TEXTS]
     assert not plain.batches
     assert tailed.batches == tailed.base.batches == []
     with pytest.raises(UserError, match=r"no pooling 'max'.*'avg'"):
-        embed(tailed, TEXTS, poolings=["max"], cache_folder=tmp_path)
+        embed(tailed, TEXTS, poolings=["max"])
 
 
 def test_batches_keep_to_the_budget_longest_first():

@@ -15,7 +15,6 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -33,8 +32,6 @@ from stsbench.encoders.protocol import TokenSequence
 from stsbench.encoders.use import (
     ATTENTIONS,
     BIDIRECTIONAL,
-    FLASH,
-    FP32,
     MASKS,
     PRECISIONS,
     TORCH,
@@ -77,13 +74,6 @@ def require_combination(use: Use) -> None:
             raise UserError(f"unknown {option_of(name)} {value!r}: {suggestion(value, [AUTO, *known])}")
         if value != AUTO and backend != TORCH:
             raise UserError(f"{option_of(name)} needs torch: leave it out, or leave out --backend {backend}.")
-    if use.attention == FLASH and (
-        find_spec("flash_attn") is None or precision == FP32 or device in {"cpu", "mps"}
-    ):
-        raise UserError(
-            f"--attention {FLASH} needs the package flash-attn, --device cuda and --precision bf16 or fp16. "
-            "Otherwise use sdpa."
-        )
     if backend not in BACKENDS:
         raise UserError(f"unknown back end {backend!r}: {suggestion(backend, BACKENDS)}")
     if precision not in BACKENDS[backend]:

@@ -170,19 +170,7 @@ class FittedOn(BaseModel):
 
 
 class FitAbout(BaseModel):
-    """The content of `fit.json`.
-
-    Attributes:
-        version: of the layout.
-        stsbench: the version that wrote it.
-        method: `whitening` or `flow`.
-        dimensions: of the mapped vectors.
-        width: of the model's vectors.
-        sentences: fitted on.
-        model: fitted for.
-        settings: shape and training of a flow.
-        files: the hash of each file of the fit.
-    """
+    """The content of `fit.json`; `width` is of the model's vectors, `dimensions` of the mapped ones."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -319,11 +307,6 @@ class FittedEncoder(Wrapper):
 
     def tail(self, vectors: FloatMatrix) -> FloatMatrix:
         """Maps the model's vectors before its closing normalisation, shape (rows, d)."""
-        if vectors.shape[1] != self.about.width:
-            raise UserError(
-                f"{self.name} was fitted to vectors of {self.about.width} dimensions, and the model's have "
-                f"{vectors.shape[1]}: fit again."
-            )
         fitted_on = normalize(vectors) if self.base.identity.normalizes else vectors
         mapped = as_float32(self._map(fitted_on), self.name)
         mapped[~fitted_on.any(axis=1)] = 0

@@ -318,15 +318,9 @@ def load_network(
         model = merge_adapter(model, adapter)
     width = getattr(model.config, "hidden_size", None)
     head = trained_head(checkpoint, width)
-    try:
+    with reporting_failures(f"load {checkpoint.name} on {device}"):
         model = model.to(device).eval()
         head = None if head is None else head.to(device=device, dtype=dtype).eval()
-    except RuntimeError as error:
-        if not is_of_memory(error):
-            raise
-        raise UserError(
-            f"{checkpoint.name} does not fit in the memory of {device}. Use --precision bf16 or --device cpu."
-        ) from error
     network = Network(
         name=checkpoint.name,
         model=model,

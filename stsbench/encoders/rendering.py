@@ -51,13 +51,6 @@ class Rendered(tuple[int, ...]):
         return made
 
 
-class Alone(NamedTuple):
-    """The template without a sentence, and the token (`gap`) before which the sentence would be."""
-
-    part: Part
-    gap: int
-
-
 def render(
     sentences: Sequence[str], template: Template, tokenizer: Tokenizer, limit: int | None
 ) -> tuple[list[Rendered], list[bool]]:
@@ -81,20 +74,11 @@ def render(
     return [Rendered(parts) for parts in zip(*columns, strict=True)], cut
 
 
-def alone(template: Template, tokenizer: Tokenizer) -> list[Alone]:
-    """Returns each text of a template with a space in place of the sentence."""
-    texts = []
-    for text in template.texts:
-        before, after = text.replace(_MASK, str(tokenizer.mask)).split(_SENTENCE)
-        # A single space: byte-level tokenizers turn a second one into a token.
-        before, after = before.rstrip(" "), after.lstrip(" ")
-        written = f"{before} {after}"
-        masks = (
-            [match.span() for match in re.finditer(re.escape(tokenizer.mask), written)] if tokenizer.mask else []
-        )
-        ((ids, (place, *spans)),) = tokenizer.locate([written], [[(len(before), len(written)), *masks]])
-        texts.append(Alone(Part(ids, tuple(_mask_in(ids, span, tokenizer) for span in spans), ()), place[0]))
-    return texts
+def alone(template: Template, tokenizer: Tokenizer) -> list[Part]:
+    """Returns each text of a template with a space in place of the sentence, which is the part's only copy."""
+    # A single space: byte-level tokenizers turn a second one into a token.
+    texts = [re.sub(f" *{re.escape(_SENTENCE)} *", _SENTENCE, text) for text in template.texts]
+    return [part for text in texts for part in _Text(template, text, tokenizer).parts([" "])]
 
 
 class _Text:
@@ -189,19 +173,19 @@ class EmptyTemplate:
     each alone, so that its last bits do not depend on a batch.
 
     Attributes:
-        texts: the template's texts without the sentence.
+        texts: the template's texts without the sentence (see `alone`).
         with_padding: whether attended padding takes the sentence's place.
         positions: `Template.positions`.
     """
 
-    texts: Sequence[Alone]
+    texts: Sequence[Part]
     with_padding: bool
     positions: str
     _known: "dict[tuple[str, int, tuple[int, int]], Tensor]" = field(default_factory=dict)
 
     def is_alone(self, part: Part) -> bool:
         """Returns whether the sentence in the template is empty."""
-        return any(part.ids == text.part.ids for text in self.texts)
+        return any(part.ids == text.ids for text in self.texts)
 
     def vectors(self, network: Any, pooling: str, reading: Reading, parts: Sequence[Part]) -> "Tensor":
         """Returns the vectors to subtract, computed by a `Network`, shape (len(parts), dimensions).
@@ -214,25 +198,25 @@ class EmptyTemplate:
         for number, part in enumerate(parts):
             text = number % len(self.texts)
             alone = self.texts[text]
-            key = pooling, text, _gap(part.ids, alone.part.ids, network.pad_position)
+            key = pooling, text, _gap(part.ids, alone.ids, network.pad_position)
             if key not in self._known:
                 self._known[key] = self._computed(network, pooling, reading, alone, key[-1])
             vectors.append(self._known[key])
         return torch.stack(vectors)
 
     def _computed(
-        self, network: Any, pooling: str, reading: Reading, alone: Alone, gap: tuple[int, int]
+        self, network: Any, pooling: str, reading: Reading, alone: Part, gap: tuple[int, int]
     ) -> "Tensor":
         import torch
 
-        ids, at = alone.part.ids, alone.gap
+        ids, ((at, _),) = alone.ids, alone.copies
         from_zero = self.positions == FROM_ZERO
         row = torch.tensor([ids])
         places = range(len(ids)) if from_zero else network.own_positions(row, torch.ones_like(row))[0].tolist()
         first = at if from_zero or network.pad_position is None else at + network.pad_position + 1
         tokens, shift = gap if not from_zero else (gap[0], gap[0])
         fill = tokens if self.with_padding else 0
-        masks = tuple(place + fill if place >= at else place for place in alone.part.masks)
+        masks = tuple(place + fill if place >= at else place for place in alone.masks)
         part = Part((*ids[:at], *[network.pad_id] * fill, *ids[at:]), masks, ((at, at + fill),))
         after = [place + shift for place in places[at:]]
         positions = None if self.positions == OWN else [[*places[:at], *range(first, first + fill), *after]]

@@ -13,6 +13,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 import sqlite3
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +25,6 @@ from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ByteSize, TypeAdapter, ValidationError
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import cache_dir, files_in
@@ -52,6 +52,7 @@ _UNUSABLE = {
     getattr(sqlite3, f"SQLITE_{name}")
     for name in ("BUSY", "LOCKED", "FULL", "IOERR", "CANTOPEN", "READONLY", "PERM", "NOMEM")
 }
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 _log = logging.getLogger(__name__)
 
@@ -244,18 +245,18 @@ def clear_cache() -> int:
     return sum(map(remove, files_in(embeddings_dir(), _OURS)))
 
 
-def max_cache_bytes() -> int:
+def max_cache_bytes() -> float:
     """Returns the size limit of the cache: `STSBENCH_CACHE_SIZE`, or 10 GiB."""
     wanted = os.environ.get("STSBENCH_CACHE_SIZE", "").strip()
-    try:
-        return TypeAdapter(ByteSize).validate_python(wanted or DEFAULT_MAX_BYTES)
-    except ValidationError as error:
-        raise UserError(
-            f"STSBENCH_CACHE_SIZE is {wanted!r}, which is not a size: use bytes, or 5GB, or 500MB."
-        ) from error
+    if not wanted:
+        return DEFAULT_MAX_BYTES
+    size = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?", wanted, re.IGNORECASE)
+    if size is None:
+        raise UserError(f"STSBENCH_CACHE_SIZE is {wanted!r}, which is not a size: use bytes, or 5GB, or 500MB.")
+    return float(size[1]) * _UNITS[size[2].upper()]
 
 
-def touch_and_trim(used: Path, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
+def touch_and_trim(used: Path, max_bytes: float = DEFAULT_MAX_BYTES) -> None:
     """Marks a cache file as used and deletes the least recently used files above the size limit.
 
     The file in use is kept even if it exceeds the limit alone.

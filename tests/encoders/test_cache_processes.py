@@ -37,8 +37,8 @@ def key(number):
     return number.to_bytes(16, "big")
 
 
-def write(folder, first, rounds):
-    cache = EmbeddingCache(IDENTITY, "avg", folder)
+def write(first, rounds):
+    cache = EmbeddingCache(IDENTITY, "avg")
     for start in range(rounds):
         numbers = [*range(5), *range(first + 10 * start, first + 10 * start + 10)]
         cache.add_vectors({key(number): vector(number) for number in numbers})
@@ -47,7 +47,7 @@ def write(folder, first, rounds):
         assert all(np.array_equal(found[key(number)], vector(number)) for number in numbers)
 
 
-def write_while_others_delete(_folder, first, rounds):
+def write_while_others_delete(first, rounds):
     cache = EmbeddingCache(IDENTITY, "avg")
     for start in range(4 * rounds):
         cache.add_vectors({key(first + start): vector(first + start)})
@@ -62,15 +62,13 @@ def write_while_others_delete(_folder, first, rounds):
 
 
 @pytest.fixture
-def script(tmp_path):
+def script():
     """Return a function that starts Python on a few lines, which see this file's functions."""
 
     def start(lines):
         path = [str(Path(__file__).parent), *sys.path]
         env = os.environ | {"PYTHONPATH": os.pathsep.join(path), "OMP_NUM_THREADS": "1"}
-        return subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(lines), str(tmp_path)], env=env, stderr=subprocess.PIPE
-        )
+        return subprocess.Popen([sys.executable, "-c", textwrap.dedent(lines)], env=env, stderr=subprocess.PIPE)
 
     return start
 
@@ -80,17 +78,15 @@ def run_all(processes):
 
 
 @pytest.mark.parametrize("function", ["write", "write_while_others_delete"])
-def test_several_processes_at_once_do_not_damage_it_nor_fail_when_it_is_deleted(function, tmp_path, script):
+def test_several_processes_at_once_do_not_damage_it_nor_fail_when_it_is_deleted(function, script):
     lines = f"""
-        import sys
-        from pathlib import Path
         from test_cache_processes import {function}
-        {function}(Path(sys.argv[1]), %d, 100)
+        {function}(%d, 100)
     """
     ended = run_all([script(lines % first) for first in (1000, 3000, 5000)])
     assert [code for code, _ in ended] == [0, 0, 0], ended
     if function == "write":
-        cache = EmbeddingCache(IDENTITY, "avg", tmp_path)
+        cache = EmbeddingCache(IDENTITY, "avg")
         numbers = [*range(5), *range(1000, 2000), *range(3000, 4000), *range(5000, 6000)]
         found = cache.vectors([key(number) for number in numbers])
         assert all(np.array_equal(found[key(number)], vector(number)) for number in numbers)
@@ -132,14 +128,11 @@ def test_a_killed_run_leaves_what_it_saved_and_the_next_resumes_there(script):
     assert embed(SlowEncoder(), TEXTS).cost.encoded == 0
 
 
-def test_a_process_killed_in_the_middle_of_a_write_leaves_the_file_whole(tmp_path, script):
+def test_a_process_killed_in_the_middle_of_a_write_leaves_the_file_whole(script):
     lines = """
-        import sys
-        from pathlib import Path
-        import numpy as np
         from test_cache_processes import IDENTITY, key, vector
         from stsbench.encoders.cache import EmbeddingCache
-        cache = EmbeddingCache(IDENTITY, "avg", Path(sys.argv[1]))
+        cache = EmbeddingCache(IDENTITY, "avg")
         first = 0
         while True:
             cache.add_vectors({key(n): vector(n) for n in range(first, first + 500)})
@@ -147,7 +140,7 @@ def test_a_process_killed_in_the_middle_of_a_write_leaves_the_file_whole(tmp_pat
     """
     for pause in (0.05, 0.13):
         process = script(lines)
-        cache = EmbeddingCache(IDENTITY, "avg", tmp_path)
+        cache = EmbeddingCache(IDENTITY, "avg")
         while not cache.path.exists():
             assert process.poll() is None, process.stderr.read()
             time.sleep(0.01)

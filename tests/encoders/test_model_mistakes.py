@@ -81,7 +81,15 @@ IN_FILES = [
     ("bert", nothing, {"backend": "openvino", "device": "cuda"}, ("openvino", "--device cuda")),
     ("bert", nothing, {"attention": "flash"}, ("unknown --attention 'flash'",)),
     ("bert", nothing, {"attention_mask": "casual"}, ("unknown --attention-mask 'casual'", "causal")),
-    ("bert", nothing, {"attention": "flash_attention_2"}, ("FlashAttention2 cannot be used",)),
+    (
+        "bert",
+        nothing,
+        {"attention": "flash_attention_2"},
+        (
+            "FlashAttention2",
+            "cannot be used",
+        ),
+    ),
     ("bert", nothing, {"attention": "eager", "backend": "openvino"}, ("--attention needs torch",)),
     ("bert", nothing, {"device": "tpu"}, ("device 'tpu'",)),
     ("bert", nothing, {"max_length": 49}, ("48", "--max-length 49")),

@@ -111,9 +111,7 @@ def test_a_full_disk_is_a_warning_and_all_or_nothing_is_kept(caplog):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     (message,) = caplog.messages
-    assert re.fullmatch(
-        "continuing without the cache: cannot use the embedding cache .*free some space.*", message
-    )
+    assert re.search("without the cache: cannot use the embedding cache .*free some space", message)
     assert cache.path.read_bytes() == before
 
 

@@ -42,8 +42,8 @@ def is_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError) or any(sign in str(error) for sign in signs)
 
 
-def ray_cluster(address: str | None = None) -> Any:
-    """Connects to a Ray cluster, by default that in `RAY_ADDRESS` or a local one, and returns the `ray` module.
+def ray_cluster() -> Any:
+    """Connects to the Ray cluster in `RAY_ADDRESS`, or to a new local one, and returns the `ray` module.
 
     Raises a UserError if Ray is not installed, or no cluster answers.
     """
@@ -52,10 +52,10 @@ def ray_cluster(address: str | None = None) -> Any:
 
     try:
         if not ray.is_initialized():
-            ray.init(address=address, configure_logging=False, log_to_driver=False)
+            ray.init(configure_logging=False, log_to_driver=False)
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise UserError(
-            f"no Ray cluster answers {address or 'on this machine'} ({str(error).splitlines()[0]}): "
+            f"no Ray cluster answers {os.environ.get('RAY_ADDRESS', 'on this machine')} ({str(error).splitlines()[0]}): "
             "start one with `ray start`."
         ) from error
     return ray

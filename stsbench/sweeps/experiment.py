@@ -3,7 +3,6 @@
 A cell is one choice of every axis; a job is a cell with one seed. `docs/how-to/sweep.md` has examples.
 """
 
-import json
 from collections.abc import Mapping
 from inspect import signature
 from pathlib import Path
@@ -29,10 +28,6 @@ _RESERVED = {*COLUMNS, *OF_CELLS, "seeds", "value", "hours", "95 %"}
 _SET_BY_SWEEPS = {"runs", "progress", "data_dirs"}
 """Arguments of an analysis that an experiment cannot set."""
 
-Changes = dict[str, Any]
-"""Values by key: `recipe`, `checkpoint`, `corpus`, `base`, `postprocessing`, keys of the recipe
-(`optimiser.batch`), and for a checkpoint the options of `load` (`template`)."""
-
 
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -56,11 +51,6 @@ class Measure(_Part):
     kfold: int = Field(10, ge=2)
     analyses: dict[str, dict[str, Any]] = {}
     last: bool = False
-
-    @field_validator("tasks", mode="before")
-    @classmethod
-    def _join_tasks(cls, value: Any) -> Any:
-        return ",".join(map(str, value)) if isinstance(value, list | tuple) else value
 
     @field_validator("analyses", mode="before")
     @classmethod
@@ -86,44 +76,6 @@ class Measure(_Part):
         return self
 
 
-class Slurm(_Part):
-    """The resources of a job on Slurm.
-
-    Attributes:
-        partition: None for the cluster's default.
-        time: the time limit of a job in minutes.
-        memory: gigabytes.
-        gpus: GPUs per job.
-        array: the largest number of jobs that run at once.
-        setup: shell lines before a job, such as `module load cuda`.
-        more: further parameters of `sbatch`, as submitit's `slurm_additional_parameters`.
-    """
-
-    partition: str | None = None
-    time: int = Field(24 * 60, ge=1)
-    memory: float | None = Field(None, gt=0)
-    gpus: int = Field(0, ge=0)
-    array: int = Field(64, ge=1)
-    setup: tuple[str, ...] = ()
-    more: dict[str, Any] = {}
-
-
-class Ray(_Part):
-    """The resources of a job on a Ray cluster.
-
-    Attributes:
-        address: of a running cluster; None for `RAY_ADDRESS`, or a new one on this machine.
-        gpus: GPUs per job; may be a fraction.
-        memory: gigabytes per job; None for no request.
-        retries: how often a job restarts after its worker was lost.
-    """
-
-    address: str | None = None
-    gpus: float = Field(0, ge=0)
-    memory: float | None = Field(None, gt=0)
-    retries: int = Field(3, ge=0)
-
-
 class Experiment(_Part):
     """An experiment: recipes or checkpoints, along axes and over seeds.
 
@@ -141,10 +93,9 @@ class Experiment(_Part):
         axes: by name.
         seeds: of the trainings. A checkpoint that is measured without training has none, and is one job.
         measure: what is measured of each checkpoint.
-        keep: `record` (a trained checkpoint is deleted once it is measured) or `checkpoint`.
         threads: per job, wherever it runs.
-        slurm: resources on Slurm.
-        ray: resources on Ray.
+        slurm: parameters of `submitit.AutoExecutor`, such as `{slurm_partition: gpu, timeout_min: 600}`.
+        ray: options of `ray.remote`, such as `{num_gpus: 1}`.
         relative_to: the folder that relative file names start from; None for the one where the sweep is started,
             which is then stored in the experiment's folder.
 
@@ -158,13 +109,12 @@ class Experiment(_Part):
     corpus: str | None = None
     base: str | None = None
     set: dict[str, Any] = {}
-    axes: dict[str, tuple[Any, ...] | dict[str, Changes]] = {}
+    axes: dict[str, tuple[Any, ...] | dict[str, dict[str, Any]]] = {}
     seeds: tuple[Annotated[int, Field(ge=0, lt=2**32)], ...] = Field((42,), min_length=1)
     measure: Measure = Measure()
-    keep: Literal["record", "checkpoint"] = "record"
     threads: int = Field(1, ge=1, le=1024)
-    slurm: Slurm = Slurm()
-    ray: Ray = Ray()
+    slurm: dict[str, Any] = {}
+    ray: dict[str, Any] = {}
     relative_to: str | None = None
 
     @model_validator(mode="after")
@@ -214,8 +164,3 @@ def label_of(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return str(value)
-
-
-def write_plain(value: Any) -> str:
-    """Returns plain data as JSON with sorted keys, to hash and compare."""
-    return json.dumps(value, sort_keys=True, default=str)

@@ -81,21 +81,12 @@ class ExperimentFolder:
             path.write_text(f"{reason}\n", encoding="utf-8")
 
     def experiment(self) -> Experiment | None:
-        """Returns the experiment in the folder; None if there is none."""
-        file = self.path / EXPERIMENT
-        return read_experiment(file) if file.is_file() else None
+        """Returns the experiment in the folder; None if there is none yet."""
+        return self.require() if (self.path / EXPERIMENT).is_file() else None
 
     def require(self) -> Experiment:
-        """Returns the experiment in the folder.
-
-        Raises:
-            UserError: if there is none.
-        """
-        if (experiment := self.experiment()) is None:
-            raise UserError(
-                f"{self.path} holds no experiment: `stsbench sweep FILE --out {self.path}` starts one."
-            )
-        return experiment
+        """Returns the experiment in the folder; raises a UserError if there is none."""
+        return read_experiment(self.path / EXPERIMENT)
 
     def claim(self, experiment: Experiment, jobs: Sequence[Job]) -> None:
         """Writes the experiment and its jobs into the folder.

@@ -24,7 +24,7 @@ from stsbench.data.rows import ending_of
 from stsbench.encoders.load import load_with
 from stsbench.encoders.template import NO_TEMPLATE, Template
 from stsbench.encoders.use import ABOUT, Use, names
-from stsbench.sweeps.experiment import Changes, Experiment, label_of, write_plain
+from stsbench.sweeps.experiment import Experiment, label_of
 from stsbench.training.recipe import Recipe, file_places, read_recipe
 
 _DIGITS = 12
@@ -57,8 +57,7 @@ class Job:
     """A cell with a seed: what is trained or loaded, and what is measured.
 
     Attributes:
-        cell: the label of each axis' value.
-        values: the value itself where it is a number or a text, else its label.
+        cell: each axis' value where it is a number or a text, else its label.
         seed: of the training; None for a checkpoint.
         recipe: the full recipe as plain data; None for a checkpoint.
         checkpoint: `name`, and under `use` the options of `load`; None for a training.
@@ -68,8 +67,7 @@ class Job:
         threads: the number of threads.
     """
 
-    cell: Mapping[str, str]
-    values: Mapping[str, Any]
+    cell: Mapping[str, Any]
     seed: int | None
     recipe: Mapping[str, Any] | None
     checkpoint: Mapping[str, Any] | None
@@ -94,16 +92,15 @@ class Job:
         return _hash({"unit": self.unit, "postprocessing": self.postprocessing, "measure": self.measure})
 
     @cached_property
-    def named(self) -> str:
-        """The hash of the job as the experiment names it, without the content of its inputs."""
-        what = (self.seed, self.recipe, self.checkpoint, self.postprocessing, self.measure, self.threads)
-        return _hash(what)
-
-    @cached_property
     def folder(self) -> str:
         """The name of its folder, with labels and the hash."""
         slug = re.sub(r"[^\w.-]+", "-", "_".join(self._parts)).strip("-._")[:_LONGEST_SLUG]
         return f"{slug}-{self.id}" if slug else self.id
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The label of each axis' value."""
+        return {axis: str(value) for axis, value in self.cell.items()}
 
     @property
     def label(self) -> str:
@@ -122,36 +119,30 @@ class Job:
 
 
 def _hash(content: Any) -> str:
-    return hashlib.sha256(write_plain(content).encode()).hexdigest()[:_DIGITS]
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:_DIGITS]
 
 
-def jobs_of(experiment: Experiment, planned: Sequence[Job] | None = None) -> tuple[Job, ...]:
+def jobs_of(experiment: Experiment, *, is_read: bool = True) -> tuple[Job, ...]:
     """Returns the jobs of an experiment, cell by cell.
 
     Args:
         experiment: the experiment.
-        planned: jobs whose inputs are taken over by name, so that nothing is read or downloaded; by default all
-            inputs are read, with relative names from the current folder.
+        is_read: whether inputs are read, with relative names from the current folder; else hashes are not final.
 
     Raises:
         UserError: if a key, value or file is wrong, with its cell, or two jobs are the same.
 
-    >>> jobs = jobs_of(Experiment(name="a", recipe="demo", axes={"optimiser.batch": [32, 64]}, seeds=[1, 2]), [])
-    >>> [job.label for job in jobs][:2]
+    >>> rates = Experiment(name="a", recipe="demo", axes={"optimiser.batch": [32, 64]}, seeds=[1, 2])
+    >>> [job.label for job in jobs_of(rates, is_read=False)][:2]
     ['batch 32, seed 1', 'batch 32, seed 2']
     """
     read: dict[str, Any] = {}
-    before = {job.named: job.inputs for job in planned or ()}
     jobs: dict[str, Job] = {}
     for job in _jobs(experiment):
         key = _hash(job.checkpoint or {key: (job.recipe or {})[key] for key in _INPUT_KEYS})
-        if planned is not None:
-            inputs = before.get(job.named, {"unread": key})
-        elif key in read:
-            inputs = read[key]
-        else:
-            inputs = read[key] = read_inputs(job)
-        done = replace(job, inputs=inputs)
+        if key not in read:
+            read[key] = read_inputs(job) if is_read else {"unread": key}
+        done = replace(job, inputs=read[key])
         if done.id in jobs:
             raise UserError(
                 f"experiment {experiment.name}: {jobs[done.id].label} and {done.label} are the same job: remove "
@@ -210,9 +201,8 @@ def _sha256(path: Path) -> str | None:
 class _Cell(NamedTuple):
     """A cell, or one choice of an axis."""
 
-    labels: dict[str, str]
     values: dict[str, Any]
-    changes: Changes
+    changes: dict[str, Any]
 
     def with_choice(self, choice: "_Cell") -> "_Cell":
         for key in choice.changes:
@@ -223,18 +213,18 @@ class _Cell(NamedTuple):
 
 def _cells(experiment: Experiment) -> Iterator[_Cell]:
     for choices in product(*(list(_choices(experiment, axis)) for axis in experiment.axes)):
-        yield reduce(_Cell.with_choice, choices, _Cell({}, {}, {}))
+        yield reduce(_Cell.with_choice, choices, _Cell({}, {}))
 
 
 def _choices(experiment: Experiment, axis: str) -> Iterator[_Cell]:
     choices = experiment.axes[axis]
     if isinstance(choices, dict):
         for label, changes in choices.items():
-            yield _Cell({axis: label}, {axis: label}, changes)
+            yield _Cell({axis: label}, changes)
         return
     for value in choices:
-        label, is_plain = label_of(value), isinstance(value, int | float | str) and not isinstance(value, bool)
-        yield _Cell({axis: label}, {axis: value if is_plain else label}, {axis: value})
+        is_plain = isinstance(value, int | float | str) and not isinstance(value, bool)
+        yield _Cell({axis: value if is_plain else label_of(value)}, {axis: value})
 
 
 def _jobs(experiment: Experiment) -> Iterator[Job]:
@@ -242,14 +232,13 @@ def _jobs(experiment: Experiment) -> Iterator[Job]:
         try:
             yield from _jobs_of_cell(experiment, cell)
         except UserError as error:
-            place = ", ".join([f"experiment {experiment.name}", *cell.labels.values()])
+            place = ", ".join([f"experiment {experiment.name}", *map(str, cell.values.values())])
             raise UserError(f"{place}: {error}") from error
 
 
 def _jobs_of_cell(experiment: Experiment, cell: _Cell) -> Iterator[Job]:
     common: dict[str, Any] = {
-        "cell": cell.labels,
-        "values": cell.values,
+        "cell": cell.values,
         "inputs": {},
         "postprocessing": _postprocessing(cell),
         "measure": experiment.measure.model_dump(mode="json"),
@@ -296,7 +285,7 @@ def _checked_use(options: Mapping[str, Any], allowed: Sequence[str]) -> Use:
 def _checkpoint(cell: _Cell) -> dict[str, Any]:
     options = {key: value for key, value in cell.changes.items() if key not in {"checkpoint", "postprocessing"}}
     _checked_use(options, _LOADING)
-    return {"name": str(cell.changes["checkpoint"]), "use": json.loads(write_plain(options))}
+    return {"name": str(cell.changes["checkpoint"]), "use": json.loads(json.dumps(options))}
 
 
 def _recipe(experiment: Experiment, cell: _Cell) -> Recipe:

@@ -1,6 +1,6 @@
 """The result of a sweep: the table of jobs, the cells with intervals, and a figure for each axis."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isnan, nan
@@ -16,7 +16,6 @@ from stsbench.base.files import atomic_path
 from stsbench.base.words import listed, suggestion
 from stsbench.judging.seeds import compare_seeds
 from stsbench.records.kinds import AVERAGE, TRANSFER_AVERAGE
-from stsbench.records.record import RECORD
 from stsbench.render.charts import forest, line, plain_logarithms
 from stsbench.render.figures import (
     ONE_COLOUR,
@@ -65,31 +64,30 @@ def cell_frame(axes: Sequence[str], jobs: Sequence[JobState]) -> tuple[pd.DataFr
     cells: dict[tuple[str, ...], list[JobState]] = {}
     for state in jobs:
         if state.folder is not None:
-            cells.setdefault(tuple(state.job.cell.values()), []).append(state)
+            cells.setdefault(tuple(state.job.labels.values()), []).append(state)
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
     for labels, states in cells.items():
         name = ", ".join(labels)
         scored, why = _intervals(states)
-        rows += [{"cell": name, **states[0].job.values, **row} for row in _rows(states, scored)]
+        measures = dict.fromkeys(measure for state in states for measure in state.measures)
+        rows += [{"cell": name, **states[0].job.cell, **_row(states, of), **scored.get(of, {})} for of in measures]
         notes += [f"{name}: intervals are over seeds alone: {why}"] if why else []
     return pd.DataFrame(rows, columns=[OF_CELLS[0], *axes, *OF_CELLS[1:]]), notes
 
 
-def _rows(states: Sequence[JobState], scored: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    rows = []
-    for measure in dict.fromkeys(name for state in states for name in state.measures):
-        values = [value for state in states if (value := state.measures.get(measure)) is not None]
-        row: dict[str, Any] = {"measure": measure, "runs": len(values)}
-        mean = float(np.mean(values)) if values else nan
-        sd = float(np.std(values, ddof=1)) if len(values) > 1 else nan
-        half = reach_of_mean(sd, len(values)) if len(values) > 1 else nan
-        over_seeds = _interval(mean - half, mean + half, _SEEDS if len(values) > 1 else _NONE)
-        rows.append(row | scored.get(measure, over_seeds) | {"mean": mean, "sd": sd})
-    return rows
+def _row(states: Sequence[JobState], measure: str) -> dict[str, Any]:
+    values = [value for state in states if (value := state.measures.get(measure)) is not None]
+    mean = float(np.mean(values)) if values else nan
+    row = {"measure": measure, "runs": len(values), "mean": mean, "interval": _NONE}
+    if len(values) < 2:
+        return row
+    sd = float(np.std(values, ddof=1))
+    half = reach_of_mean(sd, len(values))
+    return row | {"sd": sd, "low": mean - half, "high": mean + half, "interval": _SEEDS}
 
 
-def _intervals(states: Sequence[JobState]) -> tuple[dict[str, dict[str, Any]], str]:
+def _intervals(states: Sequence[JobState]) -> tuple[dict[Any, dict[Any, Any]], str]:
     """Returns the interval of each score in the records, or else why there is none."""
     records = {str(state.folder): state.record for state in states if state.record is not None}
     if not records:
@@ -97,21 +95,20 @@ def _intervals(states: Sequence[JobState]) -> tuple[dict[str, dict[str, Any]], s
     require_recomputed(*records.values(), intervals=False)
     if len(records) == 1:
         (record,) = records.values()
-        limits: dict[str, Any] = {name: pair for name, _, pair in headlines(record) if pair is not None}
-        return {name: _interval(100 * low, 100 * high, _PAIRS) for name, (low, high) in limits.items()}, ""
+        limits = {name: pair for name, _, pair in headlines(record) if pair is not None}
+        return {
+            name: {"low": 100 * low, "high": 100 * high, "interval": _PAIRS}
+            for name, (low, high) in limits.items()
+        }, ""
     try:
         compared = compare_seeds(records, {}, ("", ""), level=LEVEL)
     except UserError as error:
         # A score is undefined in one of them, or two seeds have the same weights.
         return {}, str(error)
-    fields = ("a_low", "a_high", "interval", "a_seed_share", "a_pair_share")
-    over = compared.rows["a_pair_share"].map(lambda share: _SEEDS if isnan(share) else _BOTH)
-    rows = compared.rows.assign(interval=over).to_dict("records")
-    return {row["task"]: _interval(*(row[name] for name in fields)) for row in rows}, ""
-
-
-def _interval(low: float, high: float, over: str, seeds: float = nan, pairs: float = nan) -> dict[str, Any]:
-    return dict(zip(OF_CELLS[-5:], (low, high, over, seeds, pairs), strict=True))
+    rows = compared.rows.set_index("task")[[f"a_{name}" for name in ("low", "high", "seed_share", "pair_share")]]
+    rows = rows.rename(columns=lambda name: name.removeprefix("a_"))
+    rows["interval"] = rows["pair_share"].map(lambda share: _SEEDS if isnan(share) else _BOTH)
+    return rows.to_dict("index"), ""
 
 
 def axis_figure(points: pd.DataFrame, axis: str, label: str) -> "Figure":
@@ -194,7 +191,7 @@ class Sweep(Result):
         rows = [
             {
                 "job": state.job.id,
-                **state.job.values,
+                **state.job.cell,
                 "seed": state.job.seed,
                 "state": state.state,
                 "seconds": state.seconds,
@@ -226,14 +223,14 @@ class Sweep(Result):
         Raises:
             UserError: if there is no such axis or label.
         """
+        jobs = list(self.jobs)
         for axis, label in labels.items():
             self._require_axis(axis)
-            known = list(dict.fromkeys(state.job.cell[axis] for state in self.jobs))
+            known = list(dict.fromkeys(state.job.labels[axis] for state in self.jobs))
             if str(label) not in known:
                 raise UserError(f"the axis {axis} has no {str(label)!r}: {suggestion(str(label), known)}")
-        chosen = {axis: str(label) for axis, label in labels.items()}
-        folders = [state.folder for state in self.jobs if chosen.items() <= state.job.cell.items()]
-        return [folder for folder in folders if folder is not None and (folder / RECORD).is_file()]
+            jobs = [state for state in jobs if state.job.labels[axis] == str(label)]
+        return [state.folder for state in jobs if state.folder is not None and state.record is not None]
 
     def _require_axis(self, axis: str) -> None:
         if axis not in self.axes:
@@ -251,20 +248,13 @@ class Sweep(Result):
     def status(self) -> Table:
         """Returns the jobs with their states; for failed jobs the reason and the log."""
         counts = {name: sum(job.state == name for job in self.jobs) for name in (DONE, FAILED, WAITING)}
-        rows = [
-            {
-                **state.job.cell,
-                "seed": state.job.seed,
-                "state": state.state,
-                "hours": None if isnan(state.seconds) else state.seconds / 3600,
-            }
-            for state in self.jobs
-        ]
+        frame = pd.DataFrame([state.job.labels for state in self.jobs])
+        frame[["seed", "state", "hours"]] = self.frame[["seed", "state", "seconds"]]
+        frame["hours"] /= 3600
         log = ExperimentFolder(self.folder).log
         notes = [
             f"failed: {state.job.label}: {state.failure} (log: {log(state.job.unit)})" for state in self.failed
         ]
-        frame = pd.DataFrame(rows).astype({"seed": "Int64"})
         if frame["seed"].isna().all():
             frame = frame.drop(columns="seed")
         states = listed([f"{number} {name}" for name, number in counts.items() if number])
@@ -273,10 +263,10 @@ class Sweep(Result):
 
     def _cells_table(self) -> Table:
         headline = self.headline
-        done = {tuple(state.job.cell.values()): state.job.cell for state in self.jobs if state.folder is not None}
+        cells = dict.fromkeys(tuple(state.job.labels.items()) for state in self.jobs if state.folder is not None)
         rows = []
         groups = self.cells.groupby(self.axes or ["cell"], sort=False)
-        for labels, (_, part) in zip(done.values(), groups, strict=True):
+        for labels, (_, part) in zip(cells, groups, strict=True):
             row: dict[str, Any] = dict(labels)
             plain = part[~part["measure"].str.contains(": ") & ~part["measure"].isin([DEV_STEP, LOSS_LAST])]
             for number in (plain if len(plain) else part).to_dict("records"):

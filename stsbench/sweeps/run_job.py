@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         experiment = folder.require()
         with chdir(experiment.relative_to or "."):
-            run_unit(folder, unit, keep=experiment.keep == "checkpoint")
+            run_unit(folder, unit)
     except Exception as error:
         if by_interrupt(error):
             raise  # an interrupted job did not fail: the next sweep resumes it
@@ -69,13 +69,8 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def run_unit(folder: ExperimentFolder, unit: str, *, keep: bool = False) -> None:
-    """Does the unfinished jobs of a unit: trains or loads its checkpoint, and measures it.
-
-    Args:
-        folder: the experiment's.
-        unit: the unit.
-        keep: keeps the trained checkpoint once it is measured, in `checkpoints/UNIT`.
+def run_unit(folder: ExperimentFolder, unit: str) -> None:
+    """Does the unfinished jobs of a unit: trains or loads its checkpoint, measures it, and deletes a trained one.
 
     Raises:
         UserError: if what the jobs read changed since they were planned.
@@ -101,9 +96,9 @@ def run_unit(folder: ExperimentFolder, unit: str, *, keep: bool = False) -> None
         shutil.rmtree(vectors, ignore_errors=True)
         with cache_at(vectors):
             for job in jobs:
-                measure_job(folder, job, checkpoint, keep=keep)
+                measure_job(folder, job, checkpoint)
         shutil.rmtree(vectors, ignore_errors=True)
-        if checkpoint is not None and not keep:
+        if checkpoint is not None:
             shutil.rmtree(checkpoint, ignore_errors=True)
 
 
@@ -128,25 +123,22 @@ def _train(folder: ExperimentFolder, job: Job) -> Path:
     return finished
 
 
-def measure_job(folder: ExperimentFolder, job: Job, checkpoint: Path | None, *, keep: bool) -> None:
+def measure_job(folder: ExperimentFolder, job: Job, checkpoint: Path | None) -> None:
     """Measures a checkpoint as a job asks, and writes the job's folder.
 
     Args:
         folder: the experiment's.
         job: the job.
         checkpoint: the trained checkpoint; None to load the job's own.
-        keep: whether the trained checkpoint is kept, so that the record can name it.
     """
     start, training = time.perf_counter(), 0.0
     with atomic_folder(folder.jobs / job.folder) as building:
-        _score(job, checkpoint, building, keep=keep)
+        _score(job, checkpoint, building)
         analyses = _analyse(job, checkpoint, building)
         if checkpoint is not None:
             training = _copy_training(checkpoint, building)
             if job.measure["last"]:
-                _score(
-                    job, max(RunFolder(checkpoint).checkpoints.glob("step-*")), building / LAST_FOLDER, keep=keep
-                )
+                _score(job, max(RunFolder(checkpoint).checkpoints.glob("step-*")), building / LAST_FOLDER)
         times = {"training": training, "measuring": time.perf_counter() - start}
         write_finished(job, building, analyses, times)
 
@@ -155,7 +147,7 @@ def _load(job: Job, checkpoint: Path | None, **processing: Any) -> Any:
     return load_with(checkpoint or (job.checkpoint or {})["name"], replace(job.use, **processing))
 
 
-def _score(job: Job, checkpoint: Path | None, out: Path, *, keep: bool) -> None:
+def _score(job: Job, checkpoint: Path | None, out: Path) -> None:
     from stsbench.scoring.measure import evaluate
     from stsbench.scoring.settings import Classification, choose_protocol
 
@@ -168,7 +160,7 @@ def _score(job: Job, checkpoint: Path | None, out: Path, *, keep: bool) -> None:
         protocol=choose_protocol(measure["protocol"]),
         classification=Classification(measure["classifier"], measure["kfold"]),
     )
-    if checkpoint is not None and not keep:
+    if checkpoint is not None:
         # The checkpoint is deleted, so the record names its job instead.
         record = record.model_copy(update={"model": record.model.model_copy(update={"name": job.folder})})
     save_run(record, out, overwrite=True)

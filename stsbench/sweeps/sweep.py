@@ -19,7 +19,7 @@ from stsbench.encoders.backends import DEVICE_OF_JOBS, resolve_device
 from stsbench.scoring.run import RUNS
 from stsbench.scoring.settings import choose_protocol
 from stsbench.scoring.tasks import read_data
-from stsbench.sweeps.experiment import Experiment, Ray, Slurm, read_experiment
+from stsbench.sweeps.experiment import Experiment, read_experiment
 from stsbench.sweeps.folder import ExperimentFolder, job_states
 from stsbench.sweeps.jobs import jobs_of, units_of
 from stsbench.sweeps.result import Sweep, read_sweep
@@ -180,19 +180,19 @@ def gpus() -> list[str]:
 
 @dataclass(frozen=True)
 class RayCluster:
-    """Tasks of a running Ray cluster, or of a new one on this machine."""
+    """Tasks of the Ray cluster in `RAY_ADDRESS`, or of a new one on this machine."""
 
-    resources: Ray
+    options: Mapping[str, Any]
     threads: int = 1
     places: int | None = None
 
     def start(self, work: Sequence[Work]) -> list[Running]:
         """Submits a task for each unit."""
-        ray, asked = ray_cluster(self.resources.address), self.resources
-        memory = {} if asked.memory is None else {"memory": int(asked.memory * 1e9)}
-        task = ray.remote(num_cpus=self.threads, num_gpus=asked.gpus, max_retries=asked.retries, **memory)(
-            Work.__call__
-        )
+        ray = ray_cluster()
+        try:
+            task = ray.remote(**{"num_cpus": self.threads, **self.options})(Work.__call__)
+        except (TypeError, ValueError) as error:
+            raise UserError(f"ray: {str(error).rstrip('.')}.") from error
         tasks = [task.options(name=item.unit).remote(item) for item in work]
         return [Running(partial(_ray_code, task), partial(ray.cancel, task, force=True)) for task in tasks]
 
@@ -212,7 +212,7 @@ def _ray_code(task: Any) -> int | None:
 class SlurmArray:
     """An array job of Slurm; `cluster` can be submitit's `local`, for processes on this machine."""
 
-    resources: Slurm
+    parameters: Mapping[str, Any]
     threads: int = 1
     workers: int | None = None
     cluster: str = "slurm"
@@ -223,21 +223,16 @@ class SlurmArray:
         require("slurm", "--on slurm")
         import submitit
 
-        asked = self.resources
         try:
             executor = submitit.AutoExecutor(folder=work[0].folder / "slurm" / "%j", cluster=self.cluster)
         except RuntimeError as error:
             raise UserError(f"Slurm was not found ({error}): run this where `sbatch` is.") from error
-        executor.update_parameters(
-            timeout_min=asked.time,
-            cpus_per_task=self.threads,
-            gpus_per_node=asked.gpus,
-            slurm_array_parallelism=self.workers or asked.array,
-            slurm_setup=list(asked.setup),
-            slurm_additional_parameters=asked.more,
-            **({} if asked.memory is None else {"mem_gb": asked.memory}),
-            **({} if asked.partition is None else {"slurm_partition": asked.partition}),
-        )
+        limits = {"timeout_min": 24 * 60, "cpus_per_task": self.threads, "slurm_array_parallelism": 64}
+        at_once = {"slurm_array_parallelism": self.workers} if self.workers else {}
+        try:
+            executor.update_parameters(**limits | self.parameters | at_once)
+        except (NameError, AssertionError, TypeError, ValueError) as error:
+            raise UserError(f"slurm: {str(error).rstrip('.')}.") from error
         with executor.batch():
             jobs = [executor.submit(item) for item in work]
         return [Running(partial(_slurm_code, job), job.cancel) for job in jobs]
@@ -282,7 +277,7 @@ def sweep(
         device: where local jobs compute: `auto`, `cpu`, `cuda` or `mps`.
         data_dirs: folders to look for data in, before `STSBENCH_DATA` and the cache.
         retry: runs failed jobs again.
-        status: returns the jobs and their states; runs and reads nothing.
+        status: returns the jobs and their states; runs nothing.
         progress: reports how many trainings and checkpoints are done.
         notice: called with messages for the user.
 
@@ -301,13 +296,14 @@ def sweep(
     if status and not isinstance(experiment, Experiment) and Path(experiment).expanduser().is_dir():
         return read_sweep(experiment)
     asked, folder = _experiment_and_folder(experiment, out)
-    if status:
-        planned = folder.planned() if folder.experiment() else ()
-        return Sweep(asked, folder.path, job_states(folder, jobs_of(asked, planned)))
+    if status and folder.experiment() is None:
+        return Sweep(asked, folder.path, job_states(folder, jobs_of(asked, is_read=False)))
     require(MODELS, "to train and measure checkpoints")
     executor = executor_of(on, asked, workers=workers, device=device)
     with chdir(asked.relative_to or "."):
         jobs = jobs_of(asked)
+    if status:
+        return Sweep(asked, folder.path, job_states(folder, jobs))
     folders = tuple(Path(path).expanduser().absolute() for path in data_dirs)
     with folder.alone():
         folder.claim(asked, jobs)

@@ -90,7 +90,7 @@ def test_a_plan_is_an_experiment_whose_recipes_checkpoints_and_tasks_exist(name:
         assert layout(plan, name, "paper").made
         return
     experiment = experiment_of(plan, name, scale, corpus="sample")
-    jobs = jobs_of(experiment, [])
+    jobs = jobs_of(experiment, is_read=False)
     for recipe in (job.recipe for job in jobs if job.recipe is not None and job.recipe["corpus"]["rows"]):
         steps = recipe["corpus"]["rows"] // recipe["optimiser"]["batch"] * recipe["optimiser"]["epochs"]
         assert steps >= 2, recipe["name"]
@@ -240,7 +240,8 @@ def test_validating_every_plan_loads_no_torch() -> None:
         "from stsbench.reproduction.table_plan import plan_of\n"
         "from stsbench.sweeps.jobs import jobs_of\n"
         "from stsbench.reproduction.reproduce import reproductions\n"
-        "jobs_of(experiment_of(plan_of('mocose-acl2022-7'), 'mocose-acl2022-7', 'laptop', corpus='sample'), [])\n"
+        "plan, name = plan_of('mocose-acl2022-7'), 'mocose-acl2022-7'\n"
+        "jobs_of(experiment_of(plan, name, 'laptop', corpus='sample'), is_read=False)\n"
         "reproductions().frame\n"
         "assert 'torch' not in sys.modules, 'torch'\n"
     )

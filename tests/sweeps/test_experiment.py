@@ -29,8 +29,6 @@ HEAD = "name: a\nrecipe: demo\n"
         ("measure:\n  analyses: [geometri]", r"e.yaml, line 4: measure.analyses: .*did you mean geometry\?"),
         ("measure: {analyses: {geometry: {tsk: STS-B}}}", r"e.yaml, line 3: .*no option 'tsk'.*did you mean task"),
         ("measure: {tasks: null}", r"e.yaml, line 3: measure: neither tasks nor analyses are named"),
-        ("keep: all", r"e.yaml, line 3: keep: Input should be 'record' or 'checkpoint'"),
-        ("slurm: {tme: 3}", r"e.yaml, line 3: unknown key 'slurm.tme'; did you mean 'time'\?"),
         ("set: {a: 1}\nset: {b: 1}", r"e.yaml, line 4: 'set' occurs twice"),
         ("axes: [1", r"e.yaml, line \d: not valid YAML"),
     ],
@@ -141,7 +139,7 @@ def test_changes_apply_in_the_order_of_the_experiment() -> None:
 
 def test_names_and_when_to_save_change_no_job(tmp_path: Path) -> None:
     plain = made()[0]
-    assert made(name="b", about="other words", keep="checkpoint", set={"saving.every": 7})[0].id == plain.id
+    assert made(name="b", about="other words", set={"saving.every": 7})[0].id == plain.id
     named = made(axes={"method": {"the plain one": {}}})[0]
     assert named.id == plain.id
     assert named.folder != plain.folder
@@ -173,5 +171,5 @@ def test_the_examples_of_the_page_are_experiments(tmp_path: Path, monkeypatch: p
     ):
         file = tmp_path / f"{number}.yaml"
         file.write_text(example, encoding="utf-8")
-        counts.append(len(jobs_of(read_experiment(file), [])))
+        counts.append(len(jobs_of(read_experiment(file), is_read=False)))
     assert counts == [9, 21, 2]

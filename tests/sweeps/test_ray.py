@@ -46,9 +46,10 @@ def workers_of(unit: str) -> list[int]:
 
 
 def test_a_worker_that_is_lost_in_the_middle_of_a_job_changes_nothing(
-    address: str, experiment: Callable[..., Experiment], tmp_path: Path
+    address: str, experiment: Callable[..., Experiment], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = experiment(seeds=[1, 2], ray={"address": address}, set={"corpus.rows": 16, "optimiser.epochs": 4})
+    monkeypatch.setenv("RAY_ADDRESS", address)
+    asked = experiment(seeds=[1, 2], set={"corpus.rows": 16, "optimiser.epochs": 4})
     with in_this_process():
         sb.sweep(asked, tmp_path / "alone")
     folder, killed = ExperimentFolder(tmp_path / "ray"), set()

@@ -96,7 +96,6 @@ def test_an_experiment_killed_at_ten_random_moments_comes_to_the_same(
         axes={"optimiser.learning_rate": [1e-3, 3e-3], "postprocessing": ["none", {"whiten": 8}]},
         set={"corpus.rows": 16, "optimiser.epochs": 3},
         seeds=[1, 2],
-        keep="checkpoint",
     )
     file = tmp_path / "e.yaml"
     file.write_text(yaml.safe_dump(asked.model_dump(mode="json")))
@@ -123,17 +122,6 @@ def test_an_experiment_killed_at_ten_random_moments_comes_to_the_same(
             assert code == 0
             shutil.rmtree(tmp_path / "killed")
     assert start("killed").wait() == 0
-    mended = contents(tmp_path / "killed")
-    alone = contents(tmp_path / "left-alone")
-    # Where checkpoints are kept records name their place.
-    for found, name in ((mended, "killed"), (alone, "left-alone")):
-        for value in found.values():
-            if isinstance(value, dict) and "model" in value:
-                value["model"]["name"] = value["model"]["name"].removeprefix(str(tmp_path / name))
-    assert mended == alone
-    weights = {
-        name: [path.read_bytes() for path in sorted((tmp_path / name / "checkpoints").glob("*/model.safetensors"))]
-        for name in ("killed", "left-alone")
-    }
-    assert weights["killed"] == weights["left-alone"]
-    assert len(weights["killed"]) == 4
+    # Records have the hashes of the weights.
+    assert contents(tmp_path / "killed") == contents(tmp_path / "left-alone")
+    assert list((tmp_path / "killed" / "checkpoints").iterdir()) == []

@@ -64,7 +64,7 @@ def test_an_edited_job_file_is_an_error(change: dict[str, Any], done: Sweep) -> 
 
 
 def test_a_damaged_list_of_jobs_is_an_error(done: Sweep) -> None:
-    (done.folder / "jobs.json").write_text('{"keep": "record", "jobs": [1]}')
+    (done.folder / "jobs.json").write_text('{"jobs": [1]}')
     with pytest.raises(UserError, match=r"jobs\.json cannot be read"):
         read_sweep(done.folder)
 

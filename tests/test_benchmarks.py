@@ -100,21 +100,6 @@ def test_a_benchmark_runs(
 
 
 @pytest.mark.long
-def test_the_benchmark_of_methods_counts_the_passes_that_each_needs(
-    script: Callable[[str], None], capsys: pytest.CaptureFixture[str]
-) -> None:
-    methods = "gaussian,esimcse,multitask,mocose,mocose-no-fgsm"
-    little = "--batch 40 --max-length 6 --steps 1 --rounds 1"
-    script(f"benchmarks/train_methods.py --base BERT {little} --methods {methods}")
-    lines = [line.split() for line in capsys.readouterr().out.splitlines() if "passes" in line and "ratio" in line]
-    passes = {line[0]: float(line[line.index("passes") + 1]) for line in lines}
-    # At 2 for a backward pass: SimCSE 2 x 3; ESimCSE 1 more; MoCoSE 3 + 1, and a clean pass of 2 + 1.
-    # Multi-task: 3 for each of the 40 x 2 sentences, and for the 8 x (1 + 2 + 2) of its tasks.
-    expected = {"simcse": 1, "gaussian": 1, "esimcse": 7 / 6, "mocose": 7 / 6, "mocose-no-fgsm": 4 / 6}
-    assert passes == pytest.approx({**expected, "multitask": 1 + 8 * 5 / (40 * 2)}, rel=0.1)
-
-
-@pytest.mark.long
 @pytest.mark.minilm
 @pytest.mark.parametrize("benchmark_folder", [6], indirect=True)
 def test_the_examples_that_train_write_their_tables(

@@ -114,30 +114,6 @@ def test_the_gate_lists_its_steps_and_fails_with_the_output_of_one_that_fails(ch
         assert f"--- {step} failed:\n{tool} speaks\n" in done.stdout
 
 
-def test_the_gate_makes_its_environment_anew_only_after_changes_and_in_ci(checkout: Path) -> None:
-    def made() -> int:
-        return (checkout / "environments").read_text(encoding="utf-8").count("made")
-
-    gate(checkout)
-    gate(checkout)
-    assert made() == 1
-    for number, name in enumerate(("pyproject.toml", "constraints.txt", "stsbench/_version.py"), start=2):
-        with (checkout / name).open("a", encoding="utf-8") as file:
-            file.write("# another\n")
-        gate(checkout)
-        assert made() == number
-    (checkout / "README.md").write_text(README.replace(">>", ">> "), encoding="utf-8")
-    gate(checkout)
-    assert made() == 5
-    (checkout / ".venv/left-behind").touch()
-    gate(checkout, ci="true")
-    assert (made(), (checkout / ".venv/left-behind").exists()) == (6, False)
-    for readme, message in ((README.replace("cp -r", "false &&"), ""), ("# Nothing\n", "README.md has no")):
-        (checkout / "README.md").write_text(readme, encoding="utf-8")
-        done = gate(checkout)
-        assert (done.returncode != 0, message in done.stdout) == (True, True)
-
-
 @pytest.fixture(scope="module")
 def release() -> dict[str, Any]:
     return runpy.run_path(str(CI / "release.py"))
@@ -176,42 +152,6 @@ def test_the_notes_of_a_release_are_its_section_of_the_changelog(
     dated = f"## [{sb.__version__}] - {citation['date-released']}"
     assert dated in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()
     assert citation["version"] == sb.__version__
-
-
-def test_workflows_publish_after_the_gate_without_a_password_on_every_python() -> None:
-    # YAML reads the key `on` as true.
-    gate_, release, docs = (read_yaml(f".github/workflows/{name}.yml") for name in ("gate", "release", "docs"))
-    jobs = release["jobs"]
-    assert release[True] == {"push": {"tags": ["v*"]}}
-    assert "workflow_call" in gate_[True]
-    assert (jobs["gate"]["uses"], jobs["github"]["needs"]) == ("./.github/workflows/gate.yml", "pypi")
-    assert set(jobs["pypi"]["needs"]) == {"gate", "build"}
-    assert jobs["pypi"]["permissions"] == {"id-token": "write"}
-    # Only the job that needs a right has it, and none has a secret.
-    assert release["permissions"] == {"contents": "read"}
-    assert [name for name, job in jobs.items() if "contents" in job.get("permissions", {})] == ["github"]
-    assert "secrets." not in (ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8")
-    assert docs["jobs"]["deploy"]["permissions"] == {"pages": "write", "id-token": "write"}
-    assert docs[True]["push"] == {"tags": ["v*"]}
-    assert any("sphinx-build -W" in step.get("run", "") for step in docs["jobs"]["build"]["steps"])
-    steps = [
-        step for flow in (gate_, release, docs) for job in flow["jobs"].values() for step in job.get("steps", ())
-    ]
-    for action in (step["uses"] for step in steps if "uses" in step):
-        assert action.partition("@")[2] not in {"", "main", "master", "latest"}, action
-    runs = " ".join(step.get("run", "") for step in steps)
-    for script in ("run", "package", "base", "licences.py", "audit", "lowest"):
-        assert os.access(CI / script, os.X_OK), script
-        assert f".ci/{script}" in runs
-    assert ".ci/release.py" in runs
-    rows = {name: gate_["jobs"][name]["strategy"]["matrix"]["include"] for name in ("gate", "base")}
-    pythons = [row["python"] for row in rows["gate"]]
-    assert pythons == [row["python"] for row in rows["base"]]
-    named = [name for name in project()["classifiers"] if "Python :: 3." in name]
-    assert [f"Programming Language :: Python :: {python}" for python in pythons] == named
-    assert [row["python"] for row in rows["gate"] if not row["untried"]] == ["3.11"]
-    tests = (CI / "base").read_text(encoding="utf-8").partition("tests=(")[2].partition(")")[0].split()
-    assert all((ROOT / "tests" / name).exists() for name in tests)
 
 
 @pytest.mark.slow
@@ -288,29 +228,6 @@ def test_every_installed_dependency_has_a_compatible_licence(
     licences["main"].__globals__["licences"] = lambda: found
     assert licences["main"]() == 1
     assert re.findall(r"licences: (\w) 1", capsys.readouterr().err) == ["b", "c"]
-
-
-@pytest.mark.parametrize(
-    ("dependency", "code"),
-    [
-        ('{"name": "a", "version": "1", "vulns": []}', 0),
-        ('{"name": "a", "version": "1", "vulns": [{"id": "CVE-1", "fix_versions": ["2"]}]}', 1),
-        ('{"name": "a", "skip_reason": "not found"}', 3),
-        ("", 3),
-        (None, 3),
-    ],
-)
-def test_an_audit_that_was_not_run_does_not_pass(tmp_path: Path, dependency: str | None, code: int) -> None:
-    report = "" if dependency is None else f'{{"dependencies": [{dependency}]}}'
-    (tmp_path / "answer").write_text(report, encoding="utf-8")
-    (tmp_path / "pip-audit").write_text(
-        '#!/bin/sh\nwhile [ $# -gt 0 ]; do [ "$1" = --output ] && out=$2; shift; done\n'
-        f'[ -s "{tmp_path}/answer" ] && cp "{tmp_path}/answer" "$out"\nexit 1\n',
-        encoding="utf-8",
-    )
-    (tmp_path / "pip-audit").chmod(0o755)
-    env = os.environ | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
-    assert subprocess.run([CI / "audit"], env=env, capture_output=True, check=False).returncode == code
 
 
 def test_the_lowest_versions_are_those_that_pyproject_allows() -> None:

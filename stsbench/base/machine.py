@@ -54,10 +54,8 @@ def ray_cluster() -> Any:
         if not ray.is_initialized():
             ray.init(configure_logging=False, log_to_driver=False)
     except (ConnectionError, ValueError, RuntimeError) as error:
-        raise UserError(
-            f"no Ray cluster answers {os.environ.get('RAY_ADDRESS', 'on this machine')} ({str(error).splitlines()[0]}): "
-            "start one with `ray start`."
-        ) from error
+        place, reason = os.environ.get("RAY_ADDRESS", "on this machine"), str(error).splitlines()[0]
+        raise UserError(f"no Ray cluster answers {place} ({reason}): start one with `ray start`.") from error
     return ray
 
 

@@ -26,8 +26,6 @@ NOT_ANSWERED: Literal["not answered"] = "not answered"
 Cell = tuple[str, str]
 """A row and a column."""
 
-_NO_NAMES = Names({}, {})
-
 
 @dataclass(frozen=True)
 class Answer:
@@ -126,10 +124,10 @@ def answers(
     *,
     headline: str,
     scale: str = "",
-    missing: Mapping[str, str] | None = None,
-    names: Names = _NO_NAMES,
+    missing: Mapping[str, str],
+    names: Names,
     silent: str = "",
-    comparer: Comparer | None = None,
+    comparer: Comparer,
 ) -> tuple[Answer, ...]:
     """Answers the claims that a paper makes with a table, in their order.
 
@@ -145,12 +143,11 @@ def answers(
         silent: why no claim is answered at this scale; differences are still computed.
         comparer: computes the differences.
     """
-    comparer = comparer or Comparer()
     answered = []
     for claim in claims:
         line, in_print = claim.lines[exhibit], _in_print(claim, printed, headline)
         if lacking := _first_missing(claim, cells, headline):
-            why = f"{names.called(lacking)}: {(missing or {}).get(lacking, 'it was not made').rstrip('.')}"
+            why = f"{names.called(lacking)}: {missing.get(lacking, 'it was not made').rstrip('.')}"
             answered.append(Answer(claim, line, NOT_ANSWERED, in_print=in_print, why=why, scale=scale))
             continue
         differences = tuple(
@@ -189,15 +186,11 @@ def _in_column(claim: TableClaim, cells: Collection[Cell], column: str) -> list[
         best = _cell(claim.best, column)
         rivals = [_cell(name, column) for name in claim.among] or [cell for cell in cells if cell[1] == best[1]]
         return [_Comparison(best, rival) for rival in rivals if rival != best and rival in cells]
-    if claim.relation == "collapses":
-        return [_Comparison(_cell(claim.than, column), _cell(claim.collapses, column), claim.by)]
     places = [_cell(name, column) for name in getattr(claim, claim.relation)]
     if claim.relation == "alike":
         pairs = [pair for both in combinations(places, 2) for pair in (both, both[::-1])]
         return [_Comparison(first, second, -claim.by) for first, second in pairs]
-    if claim.above and column in claim.except_columns:
-        places.reverse()
-    return [_Comparison(first, second) for first, second in pairwise(places)]
+    return [_Comparison(first, second, claim.by) for first, second in pairwise(places)]
 
 
 def _cell(name: str, column: str) -> Cell:
@@ -207,7 +200,7 @@ def _cell(name: str, column: str) -> Cell:
 
 
 def _columns(claim: TableClaim, cells: Collection[Cell], headline: str) -> list[str]:
-    if claim.every_column or claim.except_columns:
+    if claim.every_column:
         return list(dict.fromkeys(column for _, column in cells))
     return [claim.column or headline]
 

@@ -26,8 +26,6 @@ _TWO_CHECKPOINTS = "pairs, of these two checkpoints, not of other seeds"
 
 _NO_VARIANCE = Variance(0.0, 0.0, math.inf)
 
-_NORMAL_95 = 1.959963984540054
-
 
 @dataclass(frozen=True)
 class Numbers:
@@ -181,12 +179,3 @@ def _needed(value: float, sd: float, over_pairs: Variance) -> int:
 
 def _by_seed(a: Numbers, b: Numbers) -> list[float]:
     return [a.values[seed] - b.values[seed] for seed in a.values if seed in b.values]
-
-
-def error_of(low: float, high: float) -> float:
-    """Returns the standard error of a 95 % interval.
-
-    >>> round(error_of(-1.96, 1.96), 3)
-    1.0
-    """
-    return (high - low) / (2 * _NORMAL_95)

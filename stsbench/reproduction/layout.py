@@ -10,7 +10,7 @@ from stsbench.base.errors import UserError
 from stsbench.published.catalogue import checkpoint_of_system, exhibits, tables
 from stsbench.published.schema import PublishedTable
 from stsbench.records.labels import distinct_labels
-from stsbench.reproduction.table_plan import PlannedRow, RowPlan, Scale, ScaleName, TablePlan, scales
+from stsbench.reproduction.table_plan import PlannedRow, ScaleName, TablePlan, scales
 from stsbench.scoring.settings import Protocol
 from stsbench.scoring.tasks import parse_tasks
 from stsbench.sweeps.experiment import Experiment
@@ -37,11 +37,6 @@ class Made:
     def label(self) -> str:
         """Its label on the experiment's axis."""
         return f"{self.row}, {self.column}" if self.column else self.row
-
-    @property
-    def checkpoint(self) -> str:
-        """The checkpoint; empty for a training."""
-        return str(self.changes.get("checkpoint", ""))
 
     @property
     def is_trained(self) -> bool:
@@ -71,12 +66,7 @@ class Layout:
 
 
 def layout(plan: TablePlan, name: str, scale: ScaleName) -> Layout:
-    """Returns the trainings and checkpoints for a table at a scale.
-
-    Args:
-        plan: the table's plan.
-        name: its name.
-        scale: the scale.
+    """Returns the trainings and checkpoints for a table, of which a plan may make several, at a scale.
 
     >>> from stsbench.reproduction.table_plan import plan_of
     >>> rates = layout(plan_of("esimcse-coling2022-9"), "esimcse-coling2022-9", "laptop")
@@ -94,33 +84,29 @@ def layout(plan: TablePlan, name: str, scale: ScaleName) -> Layout:
         if planned.of:
             shares[row] = planned.of
             continue
-        for column, place in planned.cells.items() or (("", planned),):
+        for column, of_column in planned.cells.items() or [("", {})]:
             label = f"{row}, {column}" if column else row
             if chosen is not None and not {row, label} & set(chosen):
                 missing[label] = f"left out at the scale {scale}, which makes only a few cells"
                 continue
-            changes = _changes(plan, planned, place, scale)
+            changes = _changes(plan, planned, scale)
             if isinstance(changes, str):
                 missing[label] = changes
             else:
-                made.append(Made(row, column, changes))
+                made.append(Made(row, column, changes | dict(of_column)))
     return Layout(tuple(made), shares, missing)
 
 
-def _changes(plan: TablePlan, row: PlannedRow, place: RowPlan, scale: ScaleName) -> dict[str, Any] | str:
-    """Returns the experiment's changes for a row or cell, or why it cannot be reproduced."""
+def _changes(plan: TablePlan, row: PlannedRow, scale: ScaleName) -> dict[str, Any] | str:
+    """Returns the experiment's changes for a row, or why it cannot be reproduced."""
     size = scales()[scale]
-    why = place.cannot or row.cannot or place.cannot_at.get(scale) or row.cannot_at.get(scale)
-    if why:
+    if why := row.cannot or row.cannot_at.get(scale):
         return why
-    system = place.checkpoint or row.checkpoint
-    known = checkpoint_of_system(system) if system and size.checkpoints else None
+    known = checkpoint_of_system(row.checkpoint) if row.checkpoint and size.checkpoints else None
     if known is not None and known.hub:
-        post = place.postprocessing or row.postprocessing
-        return {"checkpoint": known.hub, "pooling": known.pooling} | ({"postprocessing": post} if post else {})
-    recipes = (place.recipe_at, place.recipe, row.recipe_at, row.recipe, plan.recipe_at, plan.recipe)
-    named = (recipe if isinstance(recipe, str) else recipe.get(scale, "") for recipe in recipes)
-    recipe = next(filter(None, named), "")
+        post = {"postprocessing": row.postprocessing} if row.postprocessing else {}
+        return {"checkpoint": known.hub, "pooling": known.pooling} | post
+    recipe = row.recipe or plan.recipe_at.get(scale) or plan.recipe
     if not recipe:
         if size.checkpoints:
             return "no public checkpoint is known, and no recipe trains it"
@@ -128,8 +114,7 @@ def _changes(plan: TablePlan, row: PlannedRow, place: RowPlan, scale: ScaleName)
     if size.stands_in and recipe not in size.stands_in:
         return f"{recipe}: {size.without}"
     trained = size.stands_in.get(recipe, recipe)
-    changes: dict[str, Any] = {"recipe": trained, **size.set, **row.set, **row.set_at.get(scale, {})}
-    return changes | dict(place.set) | dict(place.set_at.get(scale, {}))
+    return {"recipe": trained, **size.set, **row.set, **row.set_at.get(scale, {})}
 
 
 def experiment_of(
@@ -160,7 +145,9 @@ def experiment_of(
     if not planned.made:
         why = next(iter(planned.missing.values()), plan.cannot)
         raise UserError(f"{name} cannot be made at the scale {scale}: {why.rstrip('.')}.")
-    rows = _rows(planned, size, corpus=corpus, settings=settings or {})
+    text = corpus or size.corpus
+    trained = dict(settings or {}) | ({"corpus": text} if text else {})
+    rows = {made.label: {**made.changes, **(trained if made.is_trained else {})} for made in planned.made}
     measure: dict[str, Any] = {"tasks": tasks_of(plan, name, scale)}
     if plan.analysis:
         measure["analyses"] = {plan.analysis: {**plan.options, **size.options.get(plan.analysis, {})}}
@@ -178,14 +165,6 @@ def experiment_of(
         mistake = error.errors()[0]
         what_is_wrong = mistake["msg"].removeprefix("Value error, ")
         raise UserError(f"{' '.join(map(str, mistake['loc'][:1]))}: {what_is_wrong}.") from error
-
-
-def _rows(planned: Layout, size: Scale, *, corpus: str, settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Returns the changes of each row, with those of the scale and the user."""
-    trained = dict(settings)
-    if text := corpus or size.corpus:
-        trained["corpus"] = text
-    return {made.label: {**made.changes, **(trained if made.is_trained else {})} for made in planned.made}
 
 
 def tasks_of(plan: TablePlan, name: str, scale: ScaleName) -> str | None:

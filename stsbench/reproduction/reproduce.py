@@ -16,11 +16,12 @@ from stsbench.data.reading import places
 from stsbench.published.catalogue import exhibits, rows_of, tables
 from stsbench.render.table import Result, Table, Tables
 from stsbench.reproduction.answers import answers
-from stsbench.reproduction.differences import Comparer, Numbers, error_of
+from stsbench.reproduction.differences import Comparer, Numbers
 from stsbench.reproduction.layout import OF_HEADS, Layout, experiment_of, layout, measure_of, on_sample
 from stsbench.reproduction.reproduced import Cost, ReproducedCell, Reproduction
 from stsbench.reproduction.table_plan import (
     SCALES,
+    Names,
     ScaleName,
     TablePlan,
     demand_scale,
@@ -33,10 +34,12 @@ from stsbench.scoring.run import RUNS
 from stsbench.statistics import LEVEL
 from stsbench.statistics.estimate import Estimate
 from stsbench.sweeps.experiment import Experiment
-from stsbench.sweeps.folder import LAST, JobState
+from stsbench.sweeps.folder import LAST, WAITING, JobState
 from stsbench.sweeps.result import Sweep
 from stsbench.sweeps.sweep import sweep
 from stsbench.training.log import LOG, read_log
+
+_NORMAL_95 = 1.959963984540054
 
 _WIKI = "wiki1m"
 """The papers' corpus in the catalogue of data."""
@@ -199,28 +202,21 @@ def _takes(plan: TablePlan, name: str, scale: ScaleName) -> str:
 
 
 def read_reproduction(plan: TablePlan, name: str, scale: ScaleName, sweep: Sweep) -> Reproduction:
-    """Returns the reproduction of a table from the finished jobs of its sweep.
-
-    Args:
-        plan: the plan of the table.
-        name: the table's name.
-        scale: the scale of the sweep.
-        sweep: the jobs.
-    """
+    """Returns the reproduction of a table from the finished jobs of its sweep at a scale."""
     planned, size, comparer = layout(plan, name, scale), scales()[scale], Comparer()
     places = [(row, column) for row in plan.rows_of(name) for column in plan.columns_of(name)]
     measured = _measured(plan, name, planned, sweep)
     printed = _printed(name)
     failed = {state.job.cell["row"]: state.failure for state in sweep.jobs if state.failure is not None}
-    reasons = dict(planned.missing) | {label: f"failed: {reason}" for label, reason in failed.items()}
+    waiting = {state.job.cell["row"]: "not done yet" for state in sweep.jobs if state.state == WAITING}
+    reasons = {**planned.missing, **waiting, **{label: f"failed: {reason}" for label, reason in failed.items()}}
     cells = []
     for place in places:
         cell = ReproducedCell(*place, printed.get(place, math.nan))
         if (here := measured.get(place)) is None:
-            labels = (", ".join(place), place[0], planned.shares.get(place[0], place[0]))
+            labels = (", ".join(place), place[0], planned.shares.get(place[0]))
             known = (reasons[label] for label in labels if label in reasons)
-            why = next(known, None) or _why_empty(plan, name, place, sweep, {labels[0], labels[2]})
-            cells.append(replace(cell, why=why))
+            cells.append(replace(cell, why=next(known, None) or _why_empty(plan, name, place[1], sweep)))
             continue
         cell = replace(cell, here=here.mean, sd=here.sd, runs=len(here.values), last=here.last)
         cells.append(replace(cell, low=here.low, high=here.high, over=here.over))
@@ -249,7 +245,7 @@ def read_reproduction(plan: TablePlan, name: str, scale: ScaleName, sweep: Sweep
         stand_ins={recipe: trained for recipe, trained in swaps.items() if trained != recipe},
         measured_on=(sweep.experiment.measure.tasks or "the sample") if on_sample(sweep.experiment) else "",
         notes=(*_notes(plan, sweep.experiment), *comparer.notes),
-        odd=tuple(_equal_weights(sweep, plan.names_of(name).rows)),
+        odd=tuple(_equal_weights(sweep, plan.names_of(name))),
     )
 
 
@@ -275,7 +271,7 @@ def _measured(plan: TablePlan, name: str, planned: Layout, sweep: Sweep) -> dict
                 measure = measure_of(plan, name, column, tasks)
                 cell = _of_measure(made.label, done, measure, intervals) if measure else None
             if cell is not None:
-                cells[row, column] = replace(cell, checkpoint=made.checkpoint)
+                cells[row, column] = replace(cell, checkpoint=made.changes.get("checkpoint", ""))
     return cells
 
 
@@ -336,8 +332,8 @@ def _entry(frame: pd.DataFrame, where: Mapping[str, str], column: str) -> tuple[
     if not len(frame) or column not in frame or pd.isna(frame[column].iloc[0]):
         return None
     first = frame.iloc[0]
-    is_known = column == "value" and {"low", "high"} <= set(frame.columns) and pd.notna(first["low"])
-    return float(first[column]), error_of(first["low"], first["high"]) if is_known else math.nan
+    is_known = column == "value" and {"low", "high"} <= set(frame.columns)
+    return float(first[column]), (first["high"] - first["low"]) / (2 * _NORMAL_95) if is_known else math.nan
 
 
 def _as_text(value: Any) -> str:
@@ -345,11 +341,9 @@ def _as_text(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def _why_empty(plan: TablePlan, name: str, place: tuple[str, str], sweep: Sweep, jobs: set[str]) -> str:
-    """Returns why a cell is empty that nothing prevents; "" if its column is never filled."""
-    if not any(state.folder is not None and state.job.cell["row"] in jobs for state in sweep.jobs):
-        return "not done yet"
-    if not plan.analysis and not plan.columns_of(name)[place[1]]:
+def _why_empty(plan: TablePlan, name: str, column: str, sweep: Sweep) -> str:
+    """Returns why a cell of finished jobs is empty; "" if its column is never filled."""
+    if not plan.analysis and not plan.columns_of(name)[column]:
         return ""
     if on_sample(sweep.experiment):
         return "not measured: the paper's tasks are not here, and the sample in their place has no such number"
@@ -370,20 +364,20 @@ def _notes(plan: TablePlan, experiment: Experiment) -> Iterator[str]:
         yield "One seed does not show how much seeds differ: --seeds 1,2,3 trains more."
 
 
-def _equal_weights(sweep: Sweep, labels: Mapping[str, str]) -> Iterator[str]:
+def _equal_weights(sweep: Sweep, names: Names) -> Iterator[str]:
     """Yields a sentence for rows whose trainings have the same weights with every seed."""
     weights: dict[str, dict[int, str]] = {}
     for state in sweep.jobs:
         if state.job.seed is not None and state.record is not None:
-            row, comma, column = state.job.cell["row"].partition(", ")
-            label = f"{labels.get(row, row)}{comma}{column}"
-            weights.setdefault(label, {})[state.job.seed] = str(state.record.model.weights_sha256)
+            weights.setdefault(names.called(state.job.cell["row"]), {})[state.job.seed] = str(
+                state.record.model.weights_sha256
+            )
     groups: dict[str, list[str]] = {}
     for label, by_seed in weights.items():
         groups.setdefault(str(sorted(by_seed.items())), []).append(label)
-    for names in groups.values():
-        if len(names) > 1:
-            yield f"{listed(names)} have equal weights with every seed, so their difference is not a finding."
+    for rows in groups.values():
+        if len(rows) > 1:
+            yield f"{listed(rows)} have equal weights with every seed, so their difference is not a finding."
 
 
 def _cost(sweep: Sweep) -> Cost:

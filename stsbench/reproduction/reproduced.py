@@ -141,8 +141,7 @@ def missing_table(cells: Sequence[ReproducedCell], names: Names) -> Table | None
             for cell in cells_of
             if cell.column not in whole
         ]
-        named = list(dict.fromkeys(named))
-        reasons.append({"what": "; ".join(named), "why": why})
+        reasons.append({"what": "; ".join(dict.fromkeys(named)), "why": why})
     return Table(pd.DataFrame(reasons), "Missing, and why") if reasons else None
 
 
@@ -286,6 +285,11 @@ class Reproduction(Result):
             else ""
         )
 
+    @property
+    def _answered(self) -> list[str]:
+        answered = [answer.sentence for answer in self.answers if answer.verdict != NOT_ANSWERED]
+        return [self._unanswered] if self._unanswered else answered
+
     def to_dict(self) -> dict[str, Any]:
         """Returns everything as plain data; None for unknown."""
         return {
@@ -340,11 +344,7 @@ class Reproduction(Result):
         if self.cost.jobs < self.cost.planned:
             pointers.append(Pointer(f"Unfinished: {self.cost.sentence}", f"{name}-table"))
         pointers += [Pointer(sentence, f"{name}-table") for sentence in self.odd]
-        answered = [
-            self._unanswered,
-            *(answer.sentence for answer in self.answers if answer.verdict != NOT_ANSWERED),
-        ]
-        pointers += [Pointer(sentence, f"{name}-claims") for sentence in answered if sentence]
+        pointers += [Pointer(sentence, f"{name}-claims") for sentence in self._answered]
         return tuple(pointers)
 
     def section(self) -> Section:
@@ -386,12 +386,6 @@ class Reproduction(Result):
 
     def __str__(self) -> str:
         """Returns the tables, answers and notes for a terminal."""
-        answered = [answer.sentence for answer in self.answers if answer.verdict != NOT_ANSWERED]
         notes = [f"note: {note}" for note in (*self.odd, *self.notes)]
-        lines = [
-            self.sentence,
-            *([self._unanswered] if self._unanswered else answered),
-            self.cost.sentence,
-            *notes,
-        ]
+        lines = [self.sentence, *self._answered, self.cost.sentence, *notes]
         return "\n\n".join([str(self.table()), "\n".join(lines)])

@@ -29,7 +29,7 @@ PLANS = Path(str(files("stsbench.reproduction") / "plans"))
 
 SCALES_FILE = PLANS / "scales.yaml"
 
-RELATIONS = ("best", "above", "order", "alike", "collapses", "smaller_gap")
+RELATIONS = ("best", "above", "alike", "smaller_gap")
 
 _AVERAGES = {"Avg. STS": "Avg.", "Avg. transfer": "Avg. transfer"}
 """The measures of a published table's averages."""
@@ -104,15 +104,11 @@ class TableClaim(PlanPart):
         lines: the line of the paper's text, by table.
         column: the column; empty for the plan's headline.
         best: the row that is best among `among` (empty for all).
-        above: two rows, the first above the second.
-        order: rows from the highest to the lowest.
+        above: rows from the highest to the lowest, each at least `by` points above the next.
         alike: rows that differ by less than `by` points.
-        collapses: a row that is at least `by` points below the row `than`.
         smaller_gap: two pairs of rows; the difference of the first pair is smaller than that of the second.
         among: see `best`.
-        than: see `collapses`.
         by: points.
-        except_columns: the columns where the second row of `above` is above the first; `above` is then about all.
         every_column: whether `above` is about every column.
     """
 
@@ -122,14 +118,10 @@ class TableClaim(PlanPart):
     column: str = ""
     best: str = ""
     above: tuple[str, ...] = ()
-    order: tuple[str, ...] = ()
     alike: tuple[str, ...] = ()
-    collapses: str = ""
     smaller_gap: tuple[tuple[str, str], ...] = ()
     among: tuple[str, ...] = ()
-    than: str = ""
     by: float = Field(0.0, ge=0)
-    except_columns: tuple[str, ...] = ()
     every_column: bool = False
 
     @property
@@ -141,7 +133,7 @@ class TableClaim(PlanPart):
     def rows(self) -> tuple[str, ...]:
         """The rows that it names."""
         pairs = [row for pair in self.smaller_gap for row in pair]
-        named = (self.best, *self.above, *self.order, *self.alike, self.collapses, self.than, *self.among, *pairs)
+        named = (self.best, *self.above, *self.alike, *self.among, *pairs)
         return tuple(dict.fromkeys(filter(None, named)))
 
 
@@ -158,46 +150,36 @@ class Names:
         return f"{self.rows.get(row, row)}{comma}{self.columns.get(column, column)}"
 
 
-class RowPlan(PlanPart):
-    """How a row or cell is reproduced.
+class PlannedRow(PlanPart):
+    """How a row is reproduced.
 
     Attributes:
         checkpoint: the published system whose public checkpoint is measured at the scale paper.
         recipe: the recipe to train; other scales replace it (`Scale.stands_in`).
         set: changes to the recipe.
         set_at: changes at one scale.
-        recipe_at: the recipe at one scale, in place of the replacement.
         postprocessing: of a checkpoint's vectors, as in an experiment.
         cannot: why it cannot be reproduced.
         cannot_at: why it cannot at a scale.
+        label: its label, if not the printed one.
+        at: its value on the axis.
+        of: the row whose trainings it shares, with another measure.
+        where: the rows of the analysis' frame with its numbers.
+        cells: further changes by column, if each column is a training.
     """
 
     checkpoint: str = ""
     recipe: str = ""
     set: Mapping[str, Any] = {}
     set_at: Mapping[ScaleName, Mapping[str, Any]] = {}
-    recipe_at: Mapping[ScaleName, str] = {}
     postprocessing: Any = None
     cannot: str = ""
     cannot_at: Mapping[ScaleName, str] = {}
-
-
-class PlannedRow(RowPlan):
-    """How a row is reproduced: see `RowPlan`.
-
-    Attributes:
-        label: its label, if not the printed one.
-        at: its value on the axis.
-        of: the row whose trainings it shares, with another measure.
-        where: the rows of the analysis' frame with its numbers.
-        cells: by column, if each column is a training.
-    """
-
     label: str = ""
     at: float | None = None
     of: str = ""
     where: Mapping[str, str] = {}
-    cells: Mapping[str, RowPlan] = {}
+    cells: Mapping[str, Mapping[str, Any]] = {}
 
 
 class PlannedColumn(PlanPart):
@@ -224,7 +206,7 @@ class TablePlan(PlanPart):
         reading: how we read a text that leaves something open.
         axis: the name of the axis of `at`.
         recipe: of rows that name none.
-        recipe_at: the same at one scale.
+        recipe_at: the recipe at one scale, in place of the replacement.
         rows: by name.
         columns: by name, if they are not the table's tasks.
         headline: the column of claims and figures; empty for the last.

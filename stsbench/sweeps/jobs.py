@@ -9,10 +9,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
-from itertools import product
+from functools import cached_property
+from itertools import product, starmap
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -198,56 +198,43 @@ def _sha256(path: Path) -> str | None:
     return sha256_of(path) if path.is_file() else None
 
 
-class _Cell(NamedTuple):
-    """A cell, or one choice of an axis."""
-
-    values: dict[str, Any]
-    changes: dict[str, Any]
-
-    def with_choice(self, choice: "_Cell") -> "_Cell":
-        for key in choice.changes:
-            if key in self.changes:
-                raise UserError(f"{key} is changed by two axes: leave it to one of them.")
-        return _Cell(*(mine | further for mine, further in zip(self, choice, strict=True)))
-
-
-def _cells(experiment: Experiment) -> Iterator[_Cell]:
-    for choices in product(*(list(_choices(experiment, axis)) for axis in experiment.axes)):
-        yield reduce(_Cell.with_choice, choices, _Cell({}, {}))
-
-
-def _choices(experiment: Experiment, axis: str) -> Iterator[_Cell]:
-    choices = experiment.axes[axis]
-    if isinstance(choices, dict):
-        for label, changes in choices.items():
-            yield _Cell({axis: label}, changes)
-        return
-    for value in choices:
-        is_plain = isinstance(value, int | float | str) and not isinstance(value, bool)
-        yield _Cell({axis: value if is_plain else label_of(value)}, {axis: value})
+def _choices(axis: str, values: Sequence[Any] | Mapping[str, Any]) -> list[tuple[Any, dict[str, Any]]]:
+    """Returns the values of an axis, as in `Job.cell`, each with its changes."""
+    if isinstance(values, Mapping):
+        return list(values.items())
+    plain = [isinstance(value, int | float | str) and not isinstance(value, bool) for value in values]
+    return [
+        (value if is_plain else label_of(value), {axis: value})
+        for value, is_plain in zip(values, plain, strict=True)
+    ]
 
 
 def _jobs(experiment: Experiment) -> Iterator[Job]:
-    for cell in _cells(experiment):
+    for choices in product(*starmap(_choices, experiment.axes.items())):
+        cell, changes = dict(zip(experiment.axes, (value for value, _ in choices), strict=True)), {}
+        for key, value in (change for _, of_axis in choices for change in of_axis.items()):
+            if key in changes:
+                raise UserError(f"{key} is changed by two axes: leave it to one of them.")
+            changes[key] = value
         try:
-            yield from _jobs_of_cell(experiment, cell)
+            yield from _jobs_of_cell(experiment, cell, changes)
         except UserError as error:
-            place = ", ".join([f"experiment {experiment.name}", *map(str, cell.values.values())])
+            place = ", ".join([f"experiment {experiment.name}", *map(str, cell.values())])
             raise UserError(f"{place}: {error}") from error
 
 
-def _jobs_of_cell(experiment: Experiment, cell: _Cell) -> Iterator[Job]:
+def _jobs_of_cell(experiment: Experiment, cell: dict[str, Any], changes: dict[str, Any]) -> Iterator[Job]:
     common: dict[str, Any] = {
-        "cell": cell.values,
+        "cell": cell,
         "inputs": {},
-        "postprocessing": _postprocessing(cell),
+        "postprocessing": _postprocessing(changes.get("postprocessing")),
         "measure": experiment.measure.model_dump(mode="json"),
         "threads": experiment.threads,
     }
-    if "checkpoint" in cell.changes:
-        yield Job(seed=None, recipe=None, checkpoint=_checkpoint(cell), **common)
+    if "checkpoint" in changes:
+        yield Job(seed=None, recipe=None, checkpoint=_checkpoint(changes), **common)
         return
-    recipe = _recipe(experiment, cell)
+    recipe = _recipe(experiment, changes)
     if experiment.measure.last and not recipe.saving.keep:
         raise UserError("measure.last needs the checkpoint of the last step: set saving.keep to 1 or more.")
     plain = recipe.model_dump(mode="json")
@@ -255,8 +242,7 @@ def _jobs_of_cell(experiment: Experiment, cell: _Cell) -> Iterator[Job]:
         yield Job(seed=seed, recipe={**plain, "seed": seed}, checkpoint=None, **common)
 
 
-def _postprocessing(cell: _Cell) -> dict[str, Any]:
-    options = cell.changes.get("postprocessing")
+def _postprocessing(options: Any) -> dict[str, Any]:
     if not isinstance(options, Mapping):
         if options not in _NAMED:
             raise UserError(
@@ -282,24 +268,24 @@ def _checked_use(options: Mapping[str, Any], allowed: Sequence[str]) -> Use:
     return use
 
 
-def _checkpoint(cell: _Cell) -> dict[str, Any]:
-    options = {key: value for key, value in cell.changes.items() if key not in {"checkpoint", "postprocessing"}}
+def _checkpoint(changes: Mapping[str, Any]) -> dict[str, Any]:
+    options = {key: value for key, value in changes.items() if key not in {"checkpoint", "postprocessing"}}
     _checked_use(options, _LOADING)
-    return {"name": str(cell.changes["checkpoint"]), "use": json.loads(json.dumps(options))}
+    return {"name": str(changes["checkpoint"]), "use": json.loads(json.dumps(options))}
 
 
-def _recipe(experiment: Experiment, cell: _Cell) -> Recipe:
-    name = cell.changes.get("recipe", experiment.recipe)
+def _recipe(experiment: Experiment, changes: dict[str, Any]) -> Recipe:
+    name = changes.get("recipe", experiment.recipe)
     if name is None:
         raise UserError(
             "neither a recipe nor a checkpoint is named: add `recipe: NAME`, or an axis `recipe` or `checkpoint`."
         )
     shortcuts = {"corpus": experiment.corpus, "base": experiment.base}
-    changes = {key: value for key, value in shortcuts.items() if value} | experiment.set | cell.changes
+    merged = {key: value for key, value in shortcuts.items() if value} | experiment.set | changes
     # In the order of the experiment: `negatives.queue` would overwrite an earlier `negatives.queue.size`.
     given = {
         "corpus.path" if key == "corpus" else key: value
-        for key, value in changes.items()
+        for key, value in merged.items()
         if key not in {"recipe", "postprocessing"}
     }
     try:

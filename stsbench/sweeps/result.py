@@ -48,18 +48,16 @@ from stsbench.sweeps.folder import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_BOTH, _SEEDS, _PAIRS, _NONE = "seeds and pairs", "seeds", "pairs", ""
+_BOTH, _SEEDS, _PAIRS = "seeds and pairs", "seeds", "pairs"
 
 
-def cell_frame(axes: Sequence[str], jobs: Sequence[JobState]) -> tuple[pd.DataFrame, list[str]]:
+def cell_frame(axes: Sequence[str], jobs: Sequence[JobState]) -> pd.DataFrame:
     """Returns a row for each cell and measure of finished jobs; scores x 100, NaN for undefined.
 
     The interval of a score's mean is over other seeds and other pairs, as in `compare`; of a single run it is its
     record's, over other pairs. Without a record (a dev score, an alignment) it is over other seeds alone. `sd` is
     the sample standard deviation; `seed_share` and `pair_share` are shares of the variance of the mean.
-
-    Returns:
-        The frame, and a sentence for each cell with records whose intervals are over seeds alone.
+    `attrs["notes"]` has a sentence for each cell with records whose intervals are over seeds alone.
     """
     cells: dict[tuple[str, ...], list[JobState]] = {}
     for state in jobs:
@@ -73,13 +71,15 @@ def cell_frame(axes: Sequence[str], jobs: Sequence[JobState]) -> tuple[pd.DataFr
         measures = dict.fromkeys(measure for state in states for measure in state.measures)
         rows += [{"cell": name, **states[0].job.cell, **_row(states, of), **scored.get(of, {})} for of in measures]
         notes += [f"{name}: intervals are over seeds alone: {why}"] if why else []
-    return pd.DataFrame(rows, columns=[OF_CELLS[0], *axes, *OF_CELLS[1:]]), notes
+    frame = pd.DataFrame(rows, columns=[OF_CELLS[0], *axes, *OF_CELLS[1:]])
+    frame.attrs["notes"] = notes
+    return frame
 
 
 def _row(states: Sequence[JobState], measure: str) -> dict[str, Any]:
     values = [value for state in states if (value := state.measures.get(measure)) is not None]
     mean = float(np.mean(values)) if values else nan
-    row = {"measure": measure, "runs": len(values), "mean": mean, "interval": _NONE}
+    row = {"measure": measure, "runs": len(values), "mean": mean, "interval": ""}
     if len(values) < 2:
         return row
     sd = float(np.std(values, ddof=1))
@@ -205,13 +205,9 @@ class Sweep(Result):
         frame = pd.DataFrame(rows, columns=columns)
         return frame.astype({"seed": "Int64"} | dict.fromkeys(self.measures, float))
 
-    @property
+    @cached_property
     def cells(self) -> pd.DataFrame:
         """A row per cell and measure, with its interval over other seeds and pairs (`cell_frame`)."""
-        return self._cells[0]
-
-    @cached_property
-    def _cells(self) -> tuple[pd.DataFrame, list[str]]:
         return cell_frame(self.axes, self.jobs)
 
     def records(self, **labels: str) -> list[Path]:
@@ -279,7 +275,7 @@ class Sweep(Result):
         notes = [
             f"sd and 95 % are of {headline}: the interval is over other seeds and other pairs; of one run "
             "over other pairs alone. `cells.csv` has those of every measure.",
-            *self._cells[1],
+            *self.cells.attrs["notes"],
         ]
         caption = f"Experiment {self.experiment.name}, means over seeds"
         return Table(pd.DataFrame(rows), caption, name="cells", notes=tuple(notes), headline=headline or "")

@@ -230,7 +230,7 @@ class SlurmArray:
         limits = {"timeout_min": 24 * 60, "cpus_per_task": self.threads, "slurm_array_parallelism": 64}
         at_once = {"slurm_array_parallelism": self.workers} if self.workers else {}
         try:
-            executor.update_parameters(**limits | self.parameters | at_once)
+            executor.update_parameters(**{**limits, **self.parameters, **at_once})
         except (NameError, AssertionError, TypeError, ValueError) as error:
             raise UserError(f"slurm: {str(error).rstrip('.')}.") from error
         with executor.batch():

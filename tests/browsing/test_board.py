@@ -166,22 +166,6 @@ def _higher(record: Any) -> None:
     record["scores"][0]["numbers"][1]["value"] += 0.01
 
 
-def test_a_second_board_reads_new_records_only(board_runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = sb.board(board_runs(alpha=0.0, beta=0.4)).html
-    computed, plain = [], sections._computed
-    monkeypatch.setattr(
-        sections, "_computed", lambda record, *more: computed.append(record.model.name) or plain(record, *more)
-    )
-    assert sb.board(board_runs()).html == first
-    assert computed == []
-    (section,) = sb.board(board_runs(gamma=0.7)).sections
-    assert [name.rpartition(":")[2] for name in computed] == ["gamma"]
-    assert section.sentence(0, 2)
-    # A table of another record is noticed.
-    (board_runs() / "beta" / "items.parquet").write_bytes((board_runs() / "alpha" / "items.parquet").read_bytes())
-    assert "beta/items.parquet is not the table" in sb.board(board_runs()).notes[0]
-
-
 def test_a_damaged_cache_is_made_again_and_one_that_cannot_be_written_is_noted(board_runs: Runs) -> None:
     root = board_runs(alpha=0.0, beta=0.4)
     expected, folder = sb.board(root).html, cache_dir() / "board"

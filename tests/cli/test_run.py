@@ -1,7 +1,6 @@
 """`stsbench run`: what it prints where, what it records, and which record it may replace."""
 
 import csv
-import gzip
 import io
 import json
 import shutil
@@ -164,35 +163,6 @@ def test_nothing_that_a_command_stores_names_the_home(
         assert str(tmp_path).encode() not in path.read_bytes()
 
 
-def test_sets_and_languages_outside_the_papers_are_measured_by_name(stsbench: Stsbench, tmp_path: Path) -> None:
-    pairs = [("An owl naps.", "An owl sleeps.", 1.0), ("Rain fell.", "It rained.", 0.6), ("A bus.", "Tea.", 0.0)]
-    biosses = tmp_path / "family" / "biosses"
-    sts17 = tmp_path / "family" / "sts17" / "test"
-    biosses.mkdir(parents=True)
-    sts17.mkdir(parents=True)
-    rows = ["sentence_id\tsentence_1\tsentence_2\t" + "\t".join(f"annotator_{name}" for name in "abcde")]
-    for number, (one, other, share) in enumerate(pairs, 1):
-        ratings = [round(4 * share)] * 4 + [min(4, round(4 * share) + 1)]
-        rows.append("\t".join(map(str, [number, one, other, *ratings])))
-    (biosses / "annotation_pairs_scores.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
-    lines = [json.dumps({"sentence1": a, "sentence2": b, "score": 5 * share}) for a, b, share in pairs]
-    for language in ("en-en", "en-de"):
-        (sts17 / f"{language}.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
-    family = ("--data-dir", tmp_path / "family")
-    done = stsbench("run", "-m", "toys:words", "--tasks", "BIOSSES,STS17:en-en,STS17:en-de", *family)
-    assert done.code == 0, done.err
-    assert "BIOSSES: the raters' agreement" in done.out + done.err
-    (run,) = recorded()
-    scores = sb.load_run(Path("runs", run)).scores
-    assert [(score.task, score.split) for score in scores] == [
-        ("BIOSSES", "test"),
-        ("STS17", "en-en"),
-        ("STS17", "en-de"),
-    ]
-    for tasks, sentence in (("STS17", "no split 'test'"), ("STS-B@v3", "no text 'v3'"), ("STS-B@v2", "stsb-v2")):
-        stsbench("run", "-m", "toys:words", "--tasks", tasks, *family).demand_one_sentence(sentence, records=1)
-
-
 def test_paths_that_are_not_utf_8_are_read_written_and_named(
     stsbench: Stsbench, pairs_file: Path, tiny_bert: Path
 ) -> None:
@@ -235,28 +205,6 @@ def test_what_reads_records_and_cached_vectors_imports_no_torch(tiny_bert: Path,
     )
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, cwd=tmp_path)
     assert sb.load_run(tmp_path / "again").encoding["encoded"] == 0
-
-
-def test_another_measurement_does_not_replace_a_record_without_overwrite(stsbench: Stsbench) -> None:
-    for number, line in enumerate(
-        (
-            "sample --interval independent",
-            "sample --metric pearson",
-            "sample --aggregation mean",
-            "sample-questions --classifier-seed 7",
-            "sample-questions --kfold 3",
-        )
-    ):
-        tasks, *choice = line.split()
-        run, out = ("run", "-m", "toys:words", "--tasks", tasks), f"out{number}"
-        assert stsbench(*run, "--out", out).code == 0
-        before = sb.load_run(out)
-        refused = stsbench(*run, *choice, "--out", out)
-        assert (refused.code, "holds another measurement" in refused.err, sb.load_run(out)) == (2, True, before)
-        assert stsbench(*run, *choice, "--out", out, "--overwrite").code == 0
-        assert sb.load_run(out) != before
-        assert stsbench(*run, *choice).code == 0
-    assert len(list(Path("runs").iterdir())) == 5
 
 
 def test_a_folder_that_another_run_fills_meanwhile_or_with_other_results_is_kept(

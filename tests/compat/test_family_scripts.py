@@ -17,7 +17,6 @@ import stsbench.compat.senteval as senteval
 from stsbench.base.errors import UserError
 from stsbench.compat.senteval import __main__ as runner
 from stsbench.compat.senteval import batches, engine, tasks
-from stsbench.compat.senteval.batches import Results
 from stsbench.encoders.checkpoint import packaged_model
 from stsbench.scoring.settings import Intervals
 
@@ -243,38 +242,6 @@ def test_a_split_that_is_read_after_another_task_is_encoded_as_its_own_task_was_
     tasks_seen.clear()
     assert np.isfinite(results["STSBenchmark"]["train"]["spearman"].correlation)
     assert set(tasks_seen) == {"STSBenchmark"}
-
-
-def test_results_are_printed_and_stored_as_a_dictionary():
-    def fresh():
-        return Results((["dev", "test"], lambda: {"dev": 0.25, "test": 0.5}), (["mse"], lambda: {"mse": 2.0}))
-
-    whole = {"dev": 0.25, "test": 0.5, "mse": 2.0}
-    assert json.loads(json.dumps(fresh())) == whole
-    assert pickle.loads(pickle.dumps(fresh())) == whole
-    assert repr(fresh()) == str(fresh()) == repr(whole)
-    assert dict(fresh()) == {**fresh()} == fresh() == fresh().copy() == whole
-    assert (list(fresh().values()), len(fresh()), fresh().pop("mse")) == ([0.25, 0.5, 2.0], 3, 2.0)
-    assert fresh() != dict.fromkeys(whole)
-    assert not fresh() != fresh()  # noqa: SIM202
-    assert (fresh().setdefault("mse", 1.0), fresh().popitem()) == (2.0, ("dev", 0.25))
-    changed = fresh()
-    changed["mse"] = 3.0
-    changed.update(test=5.0)
-    del changed["dev"]
-    assert changed == {"test": 5.0, "mse": 3.0}
-
-
-def test_the_dev_half_of_stsbenchmark_is_a_task(folder, batcher):
-    one = evaluator(folder, batcher)
-    dev = one.eval("STSBenchmark-dev")
-    assert set(dev) == {"dev", "all"}
-    assert dev["dev"] == one.eval("STSBenchmark")["dev"]
-    with pytest.raises(UserError, match="there is no task 'STSBenchmark-dev'"):
-        evaluator(folder, batcher, results="senteval").eval("STSBenchmark-dev")
-    for task in ("STSBenchmark-fix", "CocoCXC"):
-        with pytest.raises(UserError, match=f"{task} cannot be evaluated"):
-            one.eval(task)
 
 
 class Counting:

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from stsbench.base.errors import UserError
 from stsbench.doctor import doctor as room
-from stsbench.doctor.doctor import clear_cache, doctor
+from stsbench.doctor.doctor import doctor
 
 
 def found() -> dict[str, tuple[str, str]]:
@@ -82,22 +81,6 @@ def test_a_cache_that_is_a_file_or_holds_what_cannot_be_read_is_a_problem(
     )
 
 
-def test_a_cache_that_is_read_only_is_told_in_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(*_arguments: object, **_options: object) -> None:
-        raise OSError(30, "Read-only file system")
-
-    file = tmp_path / "cache" / "embeddings" / "some.vectors"
-    file.parent.mkdir(parents=True)
-    file.write_bytes(b"")
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "unlink", refused)
-        with pytest.raises(UserError, match=r"cannot write .*\(Read-only file system\)"):
-            clear_cache()
-    assert file.exists()
-    clear_cache()
-    assert not file.exists()
-
-
 def test_a_data_folder_that_is_not_there_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STSBENCH_DATA", str(tmp_path / "nowhere"))
     assert found()["data"][0] == "problem"
@@ -128,11 +111,3 @@ def test_the_benchmark_data_is_found_where_the_variable_says(
     findings = found()
     assert findings["STS data, text senteval"][0] == "ok"
     assert findings["transfer data, text senteval"][0] == "ok"
-
-
-def test_an_examination_shows_itself_and_is_well_without_problems() -> None:
-    examination = doctor()
-    assert not examination.is_well
-    assert room.Examination((room.Finding("x", "ok", ""), room.Finding("y", "note", ""))).is_well
-    assert str(examination).startswith("subject ")
-    assert list(examination.frame) == ["subject", "status", "detail"]

@@ -86,17 +86,6 @@ def test_what_is_subtracted_stands_where_the_page_says(kind, subtract, positions
     np.testing.assert_allclose(found.vectors["last"][found.rows], expected, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["roberta", "mpnet"])
-def test_padding_on_the_left_gives_a_literal_padding_token_no_position(kind, checkpoint):
-    folder = checkpoint(kind)
-    template = Template(name="left", texts="{sentence}", pooling="last", padding="left")
-    texts = [*READ, "She <pad> reads."]
-    found = embed(load(folder, template=template), texts, use_cache=False)
-    plain = _Plain(folder)
-    expected = [plain.last(plain.ids(text)) for text in texts]
-    np.testing.assert_allclose(found.vectors["last"][found.rows], expected, rtol=0, atol=1e-5)
-
-
 TEXTS = ["the dog ran home", "rain fell all night, and the river rose", "bread", "the dog ran to the cold water"]
 
 

@@ -52,20 +52,6 @@ def flow(tiny_bert, tmp_path):
     return sb.fit("flow", tiny_bert, sentences=TEXTS, out=tmp_path / "flow", **FLOW).folder
 
 
-def test_a_whitening_makes_the_covariance_of_its_sentences_the_identity(tiny_bert, white):
-    found = vectors(white, TEXTS)
-    assert found.shape == (len(TEXTS), 6)
-    np.testing.assert_allclose(found.mean(axis=0), 0, atol=1e-4)
-    np.testing.assert_allclose(np.cov(found, rowvar=False), np.eye(6), atol=1e-4)
-    # A plain computation, repeated sentences count repeatedly.
-    plain = vectors(tiny_bert, TEXTS).astype(np.float64)
-    values, directions = np.linalg.eigh(np.cov(plain, rowvar=False))
-    largest = np.argsort(-values)[:6]
-    expected = (plain - plain.mean(axis=0)) @ directions[:, largest] / np.sqrt(values[largest])
-    expected *= np.sign((expected * found).sum(axis=0))
-    np.testing.assert_allclose(found, expected, atol=1e-4)
-
-
 def test_a_fit_follows_the_models_normalisation_with_its_prompt_and_length(normalised, tmp_path):
     fitted = sb.fit("whitening", normalised, sentences=TEXTS, out=tmp_path / "w", dimensions=5)
     layer = fitted.folder / "fit.safetensors"

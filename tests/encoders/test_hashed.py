@@ -2,17 +2,13 @@
 
 import json
 import os
-import re
 import threading
-from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from stsbench.base.errors import UserError
-from stsbench.encoders import checkpoint as checkpoint_module
 from stsbench.encoders import network as network_module
 from stsbench.encoders import tokenizer as tokenizer_module
 from stsbench.encoders.load import load
@@ -144,17 +140,3 @@ def test_other_files_that_change_after_their_hash_are_reported(tiny, tmp_path, e
     assert by_library.identity.kind == "sentence-transformers-library"
     edit(config, pooling_mode="weightedmean")
     refused(r"1_Pooling/config\.json", by_library)
-
-
-def test_every_file_that_a_tokenizer_of_transformers_reads_is_hashed():
-    import transformers
-
-    root = Path(transformers.__file__).parent
-    files: set[str] = set()
-    for module in (root / "models").rglob("tokenization_*.py"):
-        content = module.read_text(encoding="utf-8")
-        for names in re.findall(r"VOCAB_FILES_NAMES\s*=\s*\{(.*?)\}", content, re.DOTALL):
-            files |= set(re.findall(r":\s*\"([^\"]+)\"", names))
-    assert len(files) > 20
-    patterns = checkpoint_module._TOKENIZER_PATTERNS
-    assert [name for name in sorted(files) if not any(fnmatchcase(name, each) for each in patterns)] == []

@@ -28,8 +28,6 @@ QUERY, BIAS = "encoder.layer.0.attention.self.query.weight", "embeddings.LayerNo
 KEY, SECOND = QUERY.replace("query", "key"), QUERY.replace(".0.", ".1.")
 SOME = ("embeddings.word_embeddings.weight", QUERY, "encoder.layer.1.output.LayerNorm.weight")
 
-Tensors = dict[str, Any]
-
 
 def write(folder, name, content):
     """Write a file, JSON unless it is text."""

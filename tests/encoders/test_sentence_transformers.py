@@ -8,10 +8,8 @@ from scipy.stats import spearmanr
 
 import stsbench as sb
 from stsbench.base.errors import UserError
-from stsbench.encoders.cache import cache_files
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
-from stsbench.encoders.use import use_signature
 from stsbench.records.signature import Signature
 from stsbench.records.store import load_run
 
@@ -257,17 +255,6 @@ def test_named_and_default_prompts_give_the_librarys_vectors_whether_they_are_po
     assert not np.allclose(seen[0], seen[3], atol=1e-3)
 
 
-def test_a_prompts_text_is_what_an_identity_a_signature_and_the_cache_have_not_its_name(prompted, sentences):
-    folder = prompted()
-    named, told = load(folder, prompt_name="query"), load(folder, prompt="so she ")
-    assert named.identity == told.identity
-    assert named.identity.use.prompt_name is None
-    assert "|prompt:so%20she%20|" in f"|{use_signature(named.identity.use)}|"
-    embed(told, sentences)
-    assert embed(named, sentences).cost.encoded == 0
-    assert any("its prompt 'query', 'so she ', is put before every sentence" in note for note in named.notes)
-
-
 @pytest.mark.parametrize("include_prompt", [True, False])
 def test_each_side_is_read_with_its_own_prompt(include_prompt, prompted, toy_data):
     folder, data = prompted(include_prompt=include_prompt, default="short"), toy_data()
@@ -287,21 +274,6 @@ def test_each_side_is_read_with_its_own_prompt(include_prompt, prompted, toy_dat
         signatures.add(record.signature)
     assert len(signatures) == 5
     assert "|prompts:a%7Cb%2C%20c%3A%20,the%20dog%20|" in record.signature
-
-
-def test_each_sentence_is_encoded_once_a_side_and_found_again_where_one_prompt_was_for_all(prompted, toy_data):
-    folder, data = prompted(), toy_data()
-    first, second = (set(data.pairs[side]) for side in ("sentence1", "sentence2"))
-    measured = sb.evaluate(load(folder, prompts="query,passage"), data)
-    assert measured.encoding["texts"] == measured.encoding["encoded"] == len(first) + len(second)
-    assert len(cache_files()) == 2
-    alone = sb.evaluate(load(folder, prompt_name="query"), data)
-    assert alone.encoding["encoded"] == len(first | second) - len(first)
-    again = sb.evaluate(load(folder, prompts=("query", "passage")), data)
-    assert again.encoding["encoded"] == 0
-    assert again.scores == measured.scores
-    twice = sb.evaluate(load(folder, prompts="query,again"), data)
-    assert (twice.model, twice.scores) == (alone.model, alone.scores), "two equal prompts are one"
 
 
 def test_what_needs_vectors_without_a_side_is_refused_and_what_compares_pairs_is_not(prompted, tmp_path):

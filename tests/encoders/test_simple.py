@@ -11,7 +11,7 @@ from stsbench.base.errors import UserError
 from stsbench.encoders.fitted import normalize
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
-from stsbench.encoders.simple import SavedVectors, StaticEncoder
+from stsbench.encoders.simple import SavedVectors
 
 TEXTS = ["a cat", "the dog ran", "a cat", ""]
 
@@ -238,22 +238,6 @@ def test_every_format_gives_the_mean_of_the_known_words_of_the_lower_cased_text(
         "Paris": np.zeros(4),
     }
     np.testing.assert_allclose(vectors_of(encoder, list(expected)), list(expected.values()), atol=1e-6)
-
-
-def test_lengths_count_words_known_or_not_and_their_order_does_not_matter(file):
-    found = embed(load(file()), ["the zyzzyva ran", "", "the dog ran café", "café ran dog the"], use_cache=False)
-    assert found.lengths.tolist() == [3, 0, 4, 4]
-    assert not found.truncated.any()
-    forth, back = found.vectors["avg"][found.rows[2:]]
-    assert np.array_equal(forth, back)
-
-
-def test_the_file_is_scanned_only_for_new_words(file, vectors_of, monkeypatch):
-    encoder, reads, read = load(file(content=f"{TEXT}\n".encode())), [], StaticEncoder._read
-    monkeypatch.setattr(StaticEncoder, "_read", lambda self, words: reads.append(words) or read(self, words))
-    for text in ("the dog unknown", "the dog unknown", "unknown dog the", "ran"):
-        vectors_of(encoder, [text])
-    assert reads == [{"the", "dog", "unknown"}, {"ran"}]
 
 
 @pytest.mark.parametrize(

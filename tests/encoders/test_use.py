@@ -5,7 +5,6 @@ from dataclasses import fields, replace
 from typing import Any
 
 import pytest
-import typer
 
 import stsbench as sb
 from stsbench.encoders.load import load
@@ -58,16 +57,6 @@ def test_load_takes_every_field_with_its_default_and_describes_it():
     assert all(f"        {name}: " in (sb.load.__doc__ or "") for name in ABOUT)
     with pytest.raises(TypeError, match="unexpected keyword argument 'poling'"):
         sb.load("minilm", poling="cls")
-
-
-@each_field
-def test_a_field_is_an_option_on_the_command_line_of_run(name):
-    from stsbench.scoring.command import run
-
-    annotation = inspect.signature(run).parameters[name].annotation
-    (option,) = annotation.__metadata__
-    assert isinstance(option, typer.models.OptionInfo)
-    assert option.help == ABOUT[name].help
 
 
 @each_field

@@ -81,16 +81,6 @@ def test_an_undefined_score_is_risen_above_by_any_that_is_defined(own):
     assert dev.measure(model, lambda texts: np.ones((len(texts), 2)), 2).without_rise == 1
 
 
-def test_the_rise_is_what_compare_says_of_the_two(own):
-    dev, model, make = DevScores(own), torch.nn.Identity(), planted(own)
-    dev.measure(model, make(0.4), 10)
-    found = dev.measure(model, make(0.2), 20)
-    row = sb.compare(sb.evaluate(make(0.4), own), sb.evaluate(make(0.2), own)).rows.iloc[0]
-    assert [found.metrics[name] for name in ("rise", "rise_low", "rise_high")] == pytest.approx(
-        [row.difference / 100, row.low / 100, row.high / 100]
-    )
-
-
 def test_a_step_measured_again_or_outside_of_a_training_is_measured_and_not_counted(own):
     dev, model, make = DevScores(own), torch.nn.Identity(), planted(own)
     dev.measure(model, make(0.4), 10)

@@ -119,29 +119,6 @@ def test_a_training_leaves_a_card_a_csv_and_records_that_compare(sentence_model,
     assert not list((tmp_path / "none").rglob("*.csv"))
 
 
-def test_fit_evaluates_and_keeps_the_best_model(sentence_model, rows, tmp_path):
-    from sentence_transformers import InputExample
-    from torch.utils.data import DataLoader
-
-    model, evaluator = sentence_model(), StsEvaluator("sample")
-    examples = [InputExample(texts=[row["sentence1"], row["sentence2"]], label=row["score"]) for row in rows]
-    scores: list[float] = []
-    model.fit(
-        train_objectives=[(DataLoader(examples, batch_size=32, shuffle=True), CosineSimilarityLoss(model))],  # type: ignore[arg-type]
-        evaluator=evaluator,
-        epochs=2,
-        output_path=str(tmp_path / "best"),
-        optimizer_params={"lr": 1e-3},
-        warmup_steps=0,
-        show_progress_bar=False,
-        callback=lambda score, epoch, steps: scores.append(score),
-    )
-    assert [line["step"] for line in evaluator.dev.history] == [8, 16]
-    assert scores == [line["spearman_cosine"] for line in evaluator.dev.history]
-    best = sb.evaluate(str(tmp_path / "best"), "sample")
-    assert best.scores[0].value == pytest.approx(max(scores), abs=1e-3)
-
-
 def test_a_training_stops_where_nothing_rises_and_goes_on_where_it_does(rows, tmp_path):
     import torch
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding

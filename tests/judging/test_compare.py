@@ -3,7 +3,6 @@
 import dataclasses
 import math
 from collections.abc import Callable
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from changed_records import of_scores, with_columns
 import stsbench as sb
 from stsbench.data.tables import StsData
 from stsbench.judging.aligned import AlignedScores, aligned_scores, with_average
-from stsbench.judging.compare import differences, every_two
+from stsbench.judging.compare import differences
 from stsbench.judging.comparison import corrected, verdict_sentence
 from stsbench.judging.verdicts import records as as_tuples
 from stsbench.scoring.statistic import Accuracy
@@ -177,16 +176,6 @@ def test_both_kinds_of_task(measure: Measure, tmp_path: Path) -> None:
     assert " Transfer: " in result.sentence
     assert sb.compare(tmp_path / "0.0", tmp_path / "0.5").to_dict() == result.to_dict()
     assert ["subset" in result.table(subsets=shown)[0].frame for shown in (False, True)] == [False, True]
-
-
-def test_every_two_models_are_compared_as_two_are(measure: Measure) -> None:
-    runs = {str(noise): measure(noise=noise, seed=1) for noise in (0.0, 0.5, 1.0)}
-    tasks, _ = aligned_scores(runs)
-    pairs = every_two(tasks, list(runs), DYADIC)
-    for pair, sentence in zip(combinations(runs, 2), pairs, strict=True):
-        first, second = (runs[name] for name in pair)
-        alone = dataclasses.replace(sb.compare(first, second), a=pair[0], b=pair[1])
-        assert sentence == alone.sentence
 
 
 def test_mistakes(measure: Measure) -> None:

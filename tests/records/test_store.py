@@ -1,6 +1,5 @@
 """Records on disk: what was saved can be read, and damage is reported in one sentence."""
 
-import errno
 import json
 import os
 import stat
@@ -10,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet
 import pytest
 from changed_records import with_values
 
@@ -142,46 +140,3 @@ def test_only_the_same_measurement_is_replaced_without_asking(make_record: Maker
         save_run(record, tmp_path)
     save_run(record, tmp_path, overwrite=True)
     assert len(load_run(tmp_path).items) == 60
-
-
-def test_an_unwritable_place_is_reported_before_the_work(
-    make_record: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    record = make_record()
-    (tmp_path / "file").write_text("", encoding="utf-8")
-    (tmp_path / "of items" / ITEMS).mkdir(parents=True)
-    for name in ("file", "file/run", "of items"):
-        with pytest.raises(UserError, match=r"is not a folder|it is a file|it is a folder"):
-            require_free(tmp_path / name, Measurement.of(record))
-    # Root may write anywhere, so the system's answer is replaced.
-    monkeypatch.setattr(os, "access", lambda path, _mode: Path(path) != tmp_path)
-    with pytest.raises(UserError, match="no permission; choose another"):
-        require_free(tmp_path / "new" / "run", Measurement.of(record))
-    assert not (tmp_path / "new").exists()
-
-
-@pytest.mark.parametrize("step", ["table", "sync table", "record", "interrupt"])
-@pytest.mark.parametrize("old", [True, False])
-def test_a_full_disk_leaves_the_old_record_and_no_temporary_files(
-    step: str, old: bool, make_record: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = save_run(make_record(0), tmp_path) if old else None
-    new = make_record(1)
-
-    def full(*_arguments: object, **_options: object) -> None:
-        raise KeyboardInterrupt if step == "interrupt" else OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    synced, sync = iter(range(10)), os.fsync
-    if step == "table":
-        monkeypatch.setattr(pyarrow.parquet, "write_table", full)
-    elif step in {"record", "interrupt"}:
-        monkeypatch.setattr(Path, "write_text", full)
-    else:
-        monkeypatch.setattr(os, "fsync", lambda handle: full() if next(synced) == 0 else sync(handle))
-    with pytest.raises((UserError, KeyboardInterrupt), match=r"^$|\(No space left on device\): free some space"):
-        save_run(new, tmp_path, overwrite=True)
-    monkeypatch.undo()
-    assert names(tmp_path) == ([".lock", ITEMS, RECORD] if old else [".lock"])
-    if before is not None:
-        assert load_run(tmp_path) == before
-        assert len(load_run(tmp_path).items) == 60

@@ -95,20 +95,6 @@ def test_readers_get_the_asked_decimals(decimals):
         )
 
 
-def test_columns_are_aligned_by_what_they_hold():
-    table = pd.DataFrame(
-        {
-            "text": ["a"],
-            "flag": [True],
-            "object": pd.Series([1.5], dtype=object),
-            "nullable": pd.Series([None], dtype="Float64"),
-            "empty": [math.nan],
-            "none": pd.Series([None], dtype=object),
-        }
-    )
-    assert to_markdown(table).splitlines()[1] == "| --- | --- | ---: | ---: | ---: | --- |"
-
-
 def printed(table, width, **options):
     stream = io.StringIO()
     print_table(table, Console(file=stream, width=width, **options), headline="Avg.")

@@ -68,14 +68,3 @@ def test_a_kept_reproduction_is_small_and_holds_no_sentence_and_no_place_of_a_ma
             assert not _PLACE.search(path.read_text(encoding="utf-8")), path
     page = (folder / "report" / "README.md").read_text(encoding="utf-8")
     assert page.index("## In short") < page.index("## Table")
-
-
-def test_the_page_tells_of_every_kept_reproduction_with_its_table_and_its_status() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    for path in KEPT:
-        where = f"../reports/examples/reproductions/{path.parent.name}"
-        assert f"{{include}} {where}/table.md" in text
-        assert f"{{include}} {where}/status.md" in text
-        assert f"examples/reproductions/{path.parent.name}/report/index.html" in text
-    told = set(re.findall(r"examples/reproductions/([\w-]+)/", text))
-    assert told == {path.parent.name for path in KEPT}

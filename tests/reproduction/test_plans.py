@@ -1,7 +1,5 @@
 """The plans of the papers' tables: complete, true to the print, and valid down to every recipe and checkpoint."""
 
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from copy import deepcopy
@@ -66,9 +64,8 @@ def test_plans_are_consistent(plan: TablePlan) -> None:
     for claim in plan.claims:
         assert sum(bool(getattr(claim, relation)) for relation in RELATIONS) == 1
         assert set(claim.lines) <= set(plan.makes)
-        assert bool(claim.by) == bool(claim.collapses or claim.alike)
-        assert bool(claim.collapses) == bool(claim.than)
-        assert len(claim.above) in {0, 2}
+        assert bool(claim.by) or not claim.alike
+        assert len(claim.above) != 1
         assert len(claim.smaller_gap) in {0, 2}
 
 
@@ -152,20 +149,8 @@ def test_a_claim_s_line_is_in_the_paper_and_its_words_are_near() -> None:
                 assert 0 < line <= len(lines), claim.name
                 near = " ".join(lines[max(0, line - 6) : line + 6]).casefold()
                 assert near.strip(), (plan.name, claim.name)
-                if claim.collapses:
+                if claim.above and claim.by:
                     assert any(word in near for word in of_collapse), (plan.name, claim.name)
-
-
-def test_each_table_that_is_trained_and_printed_carries_a_claim_or_says_why_not() -> None:
-    without = {name for name, plan in NAMES.items() if not plan.cannot and not plan.claims_of(name)}
-    # Spearman in two columns, drawings without a sentence, and a table whose rows are other corpora.
-    assert without == {
-        "mocose-acl2022-figure-9",
-        "esimcse-arxiv-v1-1",
-        "mocose-acl2022-figure-4",
-        "simcse-slides-figure-4",
-        "simcse-slides-supervised-data",
-    }
 
 
 def test_the_list_says_of_every_exhibit_what_it_takes_at_each_scale_or_why_it_cannot_be_made() -> None:
@@ -184,32 +169,6 @@ def test_the_list_says_of_every_exhibit_what_it_takes_at_each_scale_or_why_it_ca
     shown = str(reproductions())
     assert "esimcse-coling2022-9" in shown
     assert "a diagram of the method" in shown
-
-
-def test_scales_differ_in_base_corpus_and_seeds_and_not_in_the_axis() -> None:
-    plan = plan_of("esimcse-coling2022-9")
-    changes = {
-        scale: {made.row: made.changes for made in layout(plan, "esimcse-coling2022-9", scale).made}[
-            "dup_rate-0.32"
-        ]
-        for scale in SCALES
-    }
-    assert [changes[scale]["recipe"] for scale in SCALES] == [
-        "minilm-esimcse",
-        "minilm-esimcse",
-        "esimcse-bert-base",
-    ]
-    assert {of["views.key.rate"] for of in changes.values()} == {0.32}
-    # Where the base can learn something in so few steps, and not as the paper's recipe reads its own.
-    assert [changes[scale].get("pooling") for scale in SCALES] == [
-        "cls_before_pooler",
-        "cls_before_pooler",
-        None,
-    ]
-    assert [changes[scale].get("corpus.rows") for scale in SCALES] == [192, 1280, None]
-    assert tasks_of(plan, "esimcse-coling2022-9", "demo") == "sample"
-    assert tasks_of(plan, "esimcse-coling2022-9", "paper") == "STS-B:dev"
-    assert experiment_of(plan, "esimcse-coling2022-9", "paper", corpus="sample").seeds == (42,)
 
 
 def test_the_traceable_distance_of_a_row_is_what_its_recipe_says() -> None:
@@ -231,18 +190,3 @@ def test_settings_corpus_and_seeds_of_a_person_reach_every_training() -> None:
     assert {row["optimiser.batch"] for row in rows.values()} == {16}
     assert {row["corpus"] for row in rows.values()} == {"mine.txt"}
     assert experiment.seeds == (7,)
-
-
-def test_validating_every_plan_loads_no_torch() -> None:
-    code = (
-        "import sys\n"
-        "from stsbench.reproduction.layout import experiment_of\n"
-        "from stsbench.reproduction.table_plan import plan_of\n"
-        "from stsbench.sweeps.jobs import jobs_of\n"
-        "from stsbench.reproduction.reproduce import reproductions\n"
-        "plan, name = plan_of('mocose-acl2022-7'), 'mocose-acl2022-7'\n"
-        "jobs_of(experiment_of(plan, name, 'laptop', corpus='sample'), is_read=False)\n"
-        "reproductions().frame\n"
-        "assert 'torch' not in sys.modules, 'torch'\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)

@@ -13,17 +13,11 @@ import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.cli.app import app
 from stsbench.published.catalogue import exhibits
-from stsbench.reports.report import write_reproduction
-from stsbench.reproduction.answers import Answer
-from stsbench.reproduction.layout import experiment_of
 from stsbench.reproduction.reproduce import read_reproduction
 from stsbench.reproduction.reproduced import Cost, ReproducedCell, Reproduction
-from stsbench.reproduction.table_plan import plan_of, plans, plans_by_exhibit
+from stsbench.reproduction.table_plan import plan_of, plans
 from stsbench.sweeps.folder import ExperimentFolder
-from stsbench.sweeps.jobs import jobs_of
 from stsbench.sweeps.result import read_sweep
-from stsbench.training.batches import make_timetable
-from stsbench.training.recipe import Recipe
 
 TABLE = "esimcse-coling2022-9"
 
@@ -155,21 +149,6 @@ def test_a_table_whose_rows_are_tasks_has_one_row_of_the_sample_and_both_of_its_
     assert "lengths up to 3 words apart" in shown
 
 
-def test_the_multi_task_table_takes_twenty_steps_in_every_row_at_the_scale_laptop(shared: Path) -> None:
-    # Without the corpus an epoch was one of the longest table: 1,068 steps, and every tenth scored the dev sets.
-    name = "gaussian-dropout-simcse-cs224n-results"
-    folder = {"labelled.folder": str(shared / "data" / "cs224n")}
-    experiment = experiment_of(plan_of(name), name, "laptop", corpus="sample", settings=folder)
-    for job in jobs_of(experiment):
-        recipe = Recipe.model_validate(job.recipe)
-        assert recipe.corpus.rows is not None
-        sizes = {"contrastive": recipe.corpus.rows // recipe.optimiser.batch}
-        for task, part in recipe.tasks.items():
-            assert part.rows is not None, task
-            sizes[task] = round(part.rows * (1.0 if part.dev else 0.9)) // (part.batch or recipe.optimiser.batch)
-        assert make_timetable(recipe, sizes).steps == 20, job.label
-
-
 def test_nothing_made_is_nothing_to_draw() -> None:
     result = made_again(TABLE, (ReproducedCell("dup_rate-0.08", "STS-B", 83.5, why="not done yet"),))
     with pytest.raises(
@@ -255,34 +234,3 @@ def test_a_scale_whose_corpus_is_not_here_says_how_to_get_it(
     monkeypatch.setenv("STSBENCH_CACHE", str(tmp_path))
     with pytest.raises(UserError, match="stsbench data get wiki1m"):
         sb.reproduce("esimcse-coling2022-9", scale="laptop", out=tmp_path / "made")
-
-
-def test_the_list_has_a_line_for_each_table() -> None:
-    printed = CliRunner().invoke(app, ["reproduce", "--list"], catch_exceptions=False).stdout.splitlines()
-    for name in plans_by_exhibit():
-        assert len([line for line in printed if line.split()[:1] == [name]]) == 1
-    csv = CliRunner().invoke(app, ["reproduce", "--list", "--csv"], catch_exceptions=False).stdout
-    assert all(column in csv.splitlines()[0] for column in ("shows", "demo", "laptop", "paper", "plan"))
-
-
-@pytest.mark.parametrize("verdict", ["contradicted", "supported", "undecided"])
-def test_an_answer_s_scale_stands_before_it_and_only_one_at_the_paper_s_scale_is_coloured(
-    verdict: Any, tmp_path: Path
-) -> None:
-    claim = plan_of(TABLE).claims_of(TABLE)[0]
-    cells = (ReproducedCell("dup_rate-0.08", "STS-B", 80.0, 81.0, runs=1),)
-    pages = {}
-    for scale in ("laptop", "paper"):
-        found = replace(
-            made_again(TABLE, cells),
-            scale=scale,
-            answers=(Answer(claim, 1, verdict, scale=scale),),
-            folder=tmp_path,
-        )
-        pages[scale] = write_reproduction(found, tmp_path / scale).read_text(encoding="utf-8")
-    assert f"at the scale laptop: {verdict}." in pages["laptop"]
-    assert f">at the scale laptop: {verdict}<" in pages["laptop"]
-    assert "verdict fail" not in pages["laptop"].partition("<body")[2]
-    assert "verdict pass" not in pages["laptop"].partition("<body")[2]
-    assert f">{verdict}<" in pages["paper"]
-    assert ("verdict fail" in pages["paper"]) == (verdict == "contradicted")

@@ -1,9 +1,7 @@
 """`evaluate` from Python: its arguments, its record, its mistakes."""
 
-import getpass
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -90,24 +88,6 @@ def test_whitening_uses_the_sentences_of_each_task_and_notes_dimensions_without_
     assert [note for note in both.notes if "whitening kept" in note] == [f"{task}: {kept}" for task in ("a", "b")]
     with pytest.raises(sb.UserError, match=rf"60 sentences of a vary in {width} of {width + 2}; keep fewer"):
         sb.evaluate(sb.load(narrow, whiten=width + 1), tasks)
-
-
-def test_nothing_in_a_record_names_the_home_or_the_user(
-    toy_data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home = tmp_path / "home" / "ada"
-    home.mkdir(parents=True)
-    monkeypatch.setattr(Path, "home", lambda: home)
-    monkeypatch.setattr(getpass, "getuser", lambda: "ada")
-    (home / "words.txt").write_text("owl 1 0\nbus 0 1\nrain 1 1\n", encoding="utf-8")
-    problem = f"{home}/senteval/STS12.txt is not the catalogued file; /scratch/ada/x neither."
-    data = replace(toy_data(), problems=(problem,), status="modified")
-    record = sb.evaluate(home / "words.txt", data, out=home / "runs" / "x")
-    assert record.model.name == "~/words.txt"
-    assert "~/senteval/STS12.txt is not the catalogued file; /scratch/.../x neither." in record.notes
-    stored = b"".join(path.read_bytes() for path in (home / "runs" / "x").iterdir())
-    assert str(home).encode() not in stored
-    assert b"/ada" not in stored
 
 
 def test_a_measurement_replaces_itself_and_another_one_only_on_request(

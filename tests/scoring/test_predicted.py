@@ -7,13 +7,10 @@ from math import log2
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import small_mteb_tasks as island
-from typer.testing import CliRunner
 
 import stsbench as sb
-from stsbench.cli.app import app
 from stsbench.records.kinds import GIVEN, PAIR_CLASSIFICATION
 from stsbench.scoring.recompute import require_recomputed
 from stsbench.statistics.correlations import average_precision
@@ -59,33 +56,6 @@ def test_each_query_has_mtebs_own_numbers_ties_among_them(name: str, qrels: Path
     for cutoff in (1, 3, 10):
         reciprocal = sb.import_results(saved, gold=qrels, metric=f"mrr_at_{cutoff}", identical_ids="drop")
         assert reciprocal.scores[0].value == pytest.approx(scores[f"mrr_at_{cutoff}"], abs=1e-9)
-
-
-def test_two_retrieval_runs_are_imported_compared_ranked_and_gated(
-    qrels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    by_query = {}
-    for name in ("letters", "words"):
-        task = island.retrieval(drops=True)
-        island.evaluated(task, name, ENCODERS[name], tmp_path / name)
-        by_query[name] = np.array([numbers["ndcg_cut_10"] for numbers in task.by_query.values()])
-    runner = CliRunner()
-    for name, ndcg in by_query.items():
-        made = ["import", name, "--gold", str(qrels), "--identical-ids", "drop", "--out", f"runs/{name}"]
-        done = runner.invoke(app, made)
-        assert done.exit_code == 0, done.output
-        assert f"{100 * ndcg.mean():.2f}" in done.stdout
-        require_recomputed(sb.load_run(f"runs/{name}"))
-    (row,) = sb.compare("runs/letters", "runs/words").frame.to_dict("records")
-    assert row["a"] == pytest.approx(100 * by_query["letters"].mean(), abs=1e-9)
-    assert row["difference"] == pytest.approx(100 * (by_query["words"] - by_query["letters"]).mean(), abs=1e-9)
-    assert row["low"] < row["difference"] < row["high"]
-    ranking = sb.rank(["runs/words", "runs/letters"])
-    assert ranking.rows["model"].tolist() == ["owner/letters", "owner/words"]
-    gate = ["check", "runs/words", "--baseline", "runs/letters", "--margin"]
-    assert runner.invoke(app, [*gate, "90"]).exit_code == 0
-    assert runner.invoke(app, [*gate, "0.1"]).exit_code == 3
 
 
 def test_documents_with_their_querys_id_count_as_you_choose(qrels: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from stsbench.base.files import atomic_folder, atomic_path, cache_dir, fingerprint
 from stsbench.data.benchmarks import sample_sentences
-from stsbench.reproduction import layout, table_plan
+from stsbench.reproduction import reproduce, table_plan
 from stsbench.training.recipe import read_recipe
 
 WIRING = {
@@ -46,7 +46,7 @@ _ARCHITECTURES = ("roberta", "mpnet", "bert")
 @contextmanager
 def wiring(*, on_sample=True):
     """Adds the scale `wiring` inside a block, on the sample or on the paper's tasks."""
-    read, rows = table_plan.read_plan_file, layout._rows
+    read, plain = table_plan.read_plan_file, reproduce.experiment_of
 
     def with_wiring(path):
         written = read(path)
@@ -55,16 +55,15 @@ def wiring(*, on_sample=True):
             written["wiring"] = {**WIRING, **of_demo}
         return written
 
-    def replaced(planned, size, **options):
-        made = rows(planned, size, **options)
-        return (
-            {label: tried(changes) for label, changes in made.items()} if size.about == WIRING["about"] else made
-        )
+    def replaced(plan, name, scale, **options):
+        made = plain(plan, name, scale, **options)
+        rows = {label: tried(changes) for label, changes in made.axes["row"].items()}
+        return made.model_copy(update={"axes": {"row": rows}})
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(table_plan, "SCALES", (*table_plan.SCALES, "wiring"))
         patch.setattr(table_plan, "read_plan_file", with_wiring)
-        patch.setattr(layout, "_rows", replaced)
+        patch.setattr(reproduce, "experiment_of", replaced)
         table_plan.scales.cache_clear()
         yield
     table_plan.scales.cache_clear()

@@ -22,7 +22,7 @@ def test_an_array_job_gives_the_same_results(
     asked = experiment(seeds=[1, 2], slurm={"timeout_min": 10, "slurm_array_parallelism": 2})
     with in_this_process():
         sb.sweep(asked, tmp_path / "alone")
-    with pytest.raises(UserError, match="slurm: .*tme"):
+    with pytest.raises(UserError, match=r"slurm: .*tme"):
         SlurmArray({"tme": 3}, cluster="local").start([Work(tmp_path, "u", 1, tmp_path / "u.txt")])
     executor = SlurmArray(asked.slurm, asked.threads, cluster="local")
     monkeypatch.setattr(verb, "executor_of", lambda *_, **__: executor)

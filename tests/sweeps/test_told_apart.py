@@ -12,7 +12,6 @@ from damages import files_of_at_most
 
 import stsbench as sb
 from stsbench.base.errors import UserError
-from stsbench.encoders.use import names
 from stsbench.sweeps.experiment import Experiment
 from stsbench.sweeps.folder import JOB, ExperimentFolder
 from stsbench.sweeps.jobs import jobs_of
@@ -171,43 +170,6 @@ def test_a_relative_name_means_the_same_file_wherever_the_sweep_goes_on(
     (tmp_path / "here" / "plain").rename(tmp_path / "here" / "gone")
     with pytest.raises(UserError, match="no such model: plain is not a folder"):
         sb.sweep(tmp_path / "x")
-
-
-def test_every_loading_option_and_every_part_of_post_processing_may_be_an_axis(
-    tiny: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Whether the packages of a back end are installed is asked before anything else.
-    monkeypatch.setattr("stsbench.base.errors.find_spec", lambda _: True)
-    two: dict[str, list[Any]] = {
-        "pooling": ["avg", "max"],
-        "max_length": [16, 32],
-        "prompt": ["", "query: "],
-        "prompts": ["query: ,", ["query: ", "passage: "]],
-        "prompt_name": [None, "query"],
-        "precision": ["fp32", "bf16"],
-        "revision": [None, "main"],
-        "trust_remote_code": [False, True],
-        "template": ["none", "e5"],
-        "backend": ["torch", "openvino"],
-        "postprocessing": [{"whiten": 4}, {"dimensions": 4}, {"normalize": True}],
-        "attention": ["auto", "eager"],
-        "attention_mask": ["auto", "causal"],
-    }
-    assert set(two) == {*names("encoding", "nothing"), "postprocessing"}
-    for name, values in two.items():
-        axes: dict[str, Any] = {"row": {"base": {"checkpoint": str(tiny.parent / "base")}}, name: values}
-        asked = Experiment(name="a", axes=axes)
-        if name in {"revision", "trust_remote_code"}:  # Of a folder that has no code they change nothing.
-            with pytest.raises(UserError, match="are the same job"):
-                jobs_of(asked)
-            continue
-        if name == "prompt_name":  # Of this folder, which names no prompts, none can be had.
-            with pytest.raises(UserError, match="has no prompt named"):
-                jobs_of(asked)
-            continue
-        jobs = jobs_of(asked)
-        assert len({job.id for job in jobs}) == len(values)
-        assert len({job.unit for job in jobs}) == (1 if name == "postprocessing" else len(values))
 
 
 @pytest.mark.parametrize(

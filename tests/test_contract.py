@@ -16,9 +16,7 @@ import numpy as np
 import pytest
 
 import stsbench as sb
-from stsbench.base.errors import UserError
 from stsbench.cli.app import EXIT_INTERRUPTED, EXIT_MISTAKE, EXIT_READER_LEFT, main
-from stsbench.records.kinds import ITEMS
 from stsbench.records.signature import PROTOCOL_FIELDS, Signature
 from stsbench.testing import assert_matches_published
 
@@ -139,16 +137,6 @@ def test_a_command_ends_with_the_code_that_was_promised(
     monkeypatch.chdir(tmp_path)
     assert code_of(*arguments) == code
     capsys.readouterr()
-
-
-def test_a_record_of_another_layout_is_refused_in_one_sentence(tmp_path: Path) -> None:
-    record = json.loads((RECORDS / "minilm" / "run.json").read_text(encoding="utf-8"))
-    (tmp_path / "run.json").write_text(json.dumps(record | {"schema_version": 5}), encoding="utf-8")
-    (tmp_path / ITEMS).write_bytes((RECORDS / "minilm" / ITEMS).read_bytes())
-    with pytest.raises(UserError) as told:
-        sb.load_run(tmp_path)
-    assert "5" in str(told.value)
-    assert "\n" not in str(told.value)
 
 
 def test_the_default_tasks_are_the_seven_where_they_are_and_else_the_sample(

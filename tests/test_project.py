@@ -9,9 +9,7 @@ import sys
 import tomllib
 import xml.etree.ElementTree as ET
 import zipfile
-from email.message import Message
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -183,38 +181,6 @@ def licences() -> dict[str, Any]:
     return runpy.run_path(str(CI / "licences.py"))
 
 
-CLASSIFIER = "License :: OSI Approved :: {}".format
-
-
-@pytest.mark.parametrize(
-    ("fields", "expression", "compatible"),
-    [
-        ([("License-Expression", "Apache-2.0 OR GPL-3.0-only")], "Apache-2.0 OR GPL-3.0-only", True),
-        ([("License-Expression", "MIT AND GPL-3.0-only")], "MIT AND GPL-3.0-only", False),
-        ([("License-Expression", "MIT AND (ISC OR AGPL-3.0)")], "MIT AND (ISC OR AGPL-3.0)", True),
-        ([("Classifier", CLASSIFIER("MIT License"))], "MIT", True),
-        (
-            [("Classifier", CLASSIFIER(name)) for name in ("MIT License", "GNU General (GPL)")],
-            "MIT AND GNU General (GPL)",
-            False,
-        ),
-        ([("License", "Apache 2.0")], "Apache-2.0", True),
-        ([("License", "see the file")], "", False),
-        ([("License", "GPLv3")], "", False),
-        ([], "", False),
-    ],
-)
-def test_a_licence_is_read_from_the_metadata_and_judged(
-    licences: dict[str, Any], fields: list[tuple[str, str]], expression: str, compatible: bool
-) -> None:
-    metadata = Message()
-    for name, value in [("Name", "some"), *fields]:
-        metadata[name] = value
-    distribution = SimpleNamespace(metadata=metadata, version="1.0", requires=[])
-    assert licences["expression_of"](distribution) == expression
-    assert licences["is_compatible"](expression) is compatible
-
-
 def test_every_installed_dependency_has_a_compatible_licence(
     licences: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -240,14 +206,6 @@ def test_the_lowest_versions_are_those_that_pyproject_allows() -> None:
         tested = Version(pinned[requirement.name.lower().replace("_", "-")])
         assert tested in requirement.specifier, requirement
         assert tested.release[: len(Version(lowest).release)] == Version(lowest).release, requirement
-
-
-def test_the_sizes_of_installations_grow_with_the_extras() -> None:
-    done = subprocess.run([sys.executable, CI / "sizes.py"], capture_output=True, text=True, check=True, cwd=ROOT)
-    rows = [line.strip("| ").split(" | ") for line in done.stdout.splitlines() if line.startswith("| `")]
-    sizes = {name.strip("`"): (int(packages), int(megabytes)) for name, packages, megabytes in rows}
-    assert sizes["stsbench[models]"] > sizes["stsbench"] > (0, 100)
-    assert sizes.get("stsbench[minilm]", (999, 0)) > sizes["stsbench[models]"]
 
 
 EXAMPLE = "examples/github-actions.yml"

@@ -317,14 +317,6 @@ def test_a_report_a_card_and_a_board_are_written(folder: Stsbench, tmp_path: Pat
     assert "note: left out: broken/run.json is not valid JSON" in done.err
 
 
-def test_a_fit_is_measured(folder: Stsbench) -> None:
-    fitted = folder(*words("fit whitening -m words.txt -s sample --dimensions 4 -o white --json"))
-    about = json.loads(fitted.out)
-    assert (about["dimensions"], about["width"], about["sentences"]["count"]) == (4, 6, 504)
-    measured = folder(*words("run -m white --tasks sample --no-intervals --json -q"))
-    assert "|post:whitening4+sample|" in json.loads(measured.out)["scores"][0]["signature"]
-
-
 def test_vectors_of_a_file_are_written_and_searched(stsbench: Stsbench, tiny_bert: Path) -> None:
     Path("lines.txt").write_text(
         "A cat slept.\n\nThe ferry left late.\nA dog barked at the cat.", encoding="utf-8"

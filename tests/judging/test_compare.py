@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from changed_records import of_scores, with_columns
+from changed_records import with_columns
 
 import stsbench as sb
 from stsbench.data.tables import StsData
@@ -176,20 +176,3 @@ def test_both_kinds_of_task(measure: Measure, tmp_path: Path) -> None:
     assert " Transfer: " in result.sentence
     assert sb.compare(tmp_path / "0.0", tmp_path / "0.5").to_dict() == result.to_dict()
     assert ["subset" in result.table(subsets=shown)[0].frame for shown in (False, True)] == [False, True]
-
-
-def test_mistakes(measure: Measure) -> None:
-    a = measure("sample,sample-questions")
-    sts, score = a.scores
-    other = score.model_copy(update={"signature": score.signature.replace("|logreg|", "|mlp-adam|")})
-    changed = a.model_copy(update={"scores": (sts, other)}).with_items(a.items)
-    only_sts = of_scores(a, "sts")
-    for call, fragment in (
-        (lambda: sb.compare(a, changed), f"on {score.task}: similarity is logreg"),
-        (lambda: sb.compare(of_scores(a, "transfer"), only_sts), "no task in common"),
-        (lambda: sb.compare(a, a, intervals=sb.Intervals(None)), "needs intervals"),
-        (lambda: sb.compare([]), "no run to compare"),
-    ):
-        with pytest.raises(sb.UserError, match=fragment):
-            call()
-    assert "not all records hold sample-questions: left out." in sb.compare(a, only_sts).notes

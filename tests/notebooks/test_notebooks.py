@@ -111,35 +111,6 @@ def test_the_study_shows_every_gain_and_a_wrong_digit_is_noticed():
                     gains(changed)
 
 
-def test_it_is_executed_again_when_it_or_the_package_changes_or_failed(tmp_path, monkeypatch):
-    runs, fails = [], True
-
-    def execute_nothing(path, folder):
-        runs.append((folder / "cache").resolve())
-        if fails:
-            raise RuntimeError
-        nbformat.write(nbformat.read(path, as_version=4), execute.COPIES / path.name)
-
-    monkeypatch.setattr(execute, "COPIES", tmp_path / "copies")
-    monkeypatch.setattr(execute, "execute", execute_nothing)
-    monkeypatch.setattr(sb, "__file__", str(tmp_path / "package" / "__init__.py"))
-    (tmp_path / "package").mkdir()
-    notebook, node = tmp_path / "a.ipynb", nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 + 1")])
-    nbformat.write(node, notebook)
-    with pytest.raises(RuntimeError):
-        execute.executed(notebook)
-    fails = False
-    assert execute.executed(notebook) == execute.executed(notebook) == (node, tmp_path / "copies" / "a")
-    assert len(runs) == 2
-    (tmp_path / "package" / "module.py").touch()
-    execute.executed(notebook)
-    assert runs[2] != runs[1]  # what another state of the package encoded is not taken
-    node.cells[0].source = "1 + 2"
-    nbformat.write(node, notebook)
-    assert execute.executed(notebook).node == node
-    assert len(runs) == 4
-
-
 @pytest.mark.shared
 @pytest.mark.minilm
 @pytest.mark.long

@@ -22,17 +22,6 @@ HOSTILE = ("a|b:c||d", "||", ":", "len3", "prompt:x|fp16", "two\nlines", "query:
 hostile_text = st.one_of(st.sampled_from(HOSTILE), st.text(st.characters(exclude_categories=["Cs"])))
 
 
-def test_a_signature_is_written_as_documented() -> None:
-    assert str(PLAIN) == "STS16:test:all|spearman|cosine|text:senteval|data:3f2a91||avg|len256|fp32|stsbench:0.1.0"
-    use = replace(PLAIN.use, prompt="query: ", normalize=True, dimensions=64, whiten=32, precision="bf16")
-    full = replace(PLAIN, use=use)
-    assert full.model == "avg|len256|prompt:query%3A%20|bf16|norm|dim64|post:whiten32|stsbench:0.1.0"
-    for each in (full, replace(PLAIN, use=replace(use, whiten=0))):
-        assert Signature.parse(str(each)) == each
-    compiled = replace(PLAIN, use=replace(use, backend="openvino", precision="int8#1a2b"), fitted="flow8+a")
-    assert compiled.model.endswith("|openvino-int8#1a2b|norm|dim64|post:flow8+a%2Cwhiten32|stsbench:0.1.0")
-
-
 @given(
     **dict.fromkeys(("task", "split", "text", "fitted", "version"), hostile_text),
     use=st.builds(

@@ -88,21 +88,3 @@ def test_whitening_uses_the_sentences_of_each_task_and_notes_dimensions_without_
     assert [note for note in both.notes if "whitening kept" in note] == [f"{task}: {kept}" for task in ("a", "b")]
     with pytest.raises(sb.UserError, match=rf"60 sentences of a vary in {width} of {width + 2}; keep fewer"):
         sb.evaluate(sb.load(narrow, whiten=width + 1), tasks)
-
-
-def test_a_measurement_replaces_itself_and_another_one_only_on_request(
-    hash_encode: Encode, toy_data: Data, tmp_path: Path
-) -> None:
-    first = sb.evaluate(hash_encode, toy_data(), out=tmp_path / "run")
-    again = sb.evaluate(hash_encode, toy_data(), out=str(tmp_path / "run"))
-    assert first.folder == again.folder == tmp_path / "run"
-    assert sb.load_run(tmp_path / "run") == again
-    # Refused before anything is encoded.
-    with pytest.raises(sb.UserError, match="holds another measurement"):
-        sb.evaluate(lambda _sentences: pytest.fail("encoded"), toy_data(), out=tmp_path / "run")
-    assert sb.load_run(tmp_path / "run") == again
-    other = sb.evaluate(hash_encode, "sample-products", out=tmp_path / "run", overwrite=True)
-    assert sb.load_run(tmp_path / "run") == other
-    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [".lock", "items.parquet", "run.json"]
-    with pytest.raises(sb.UserError, match=r"the run of .* has no STS task, .* measure with --tasks"):
-        other.compared_pairs()

@@ -17,9 +17,9 @@ from stsbench.encoders.use import own_use
 from stsbench.scoring.kinds.sts import StsPairs
 from stsbench.scoring.measure import Recording
 from stsbench.scoring.run import choose_folder, run_name
-from stsbench.scoring.settings import Intervals, Protocol, Settings, Stages
+from stsbench.scoring.settings import Protocol, Settings, Stages
 from stsbench.scoring.task import Vectors
-from stsbench.scoring.tasks import SAMPLE_USED, STS_TASKS, TaskSpec, parse_tasks, read_data, read_task
+from stsbench.scoring.tasks import SAMPLE_USED, STS_TASKS, TaskSpec, parse_tasks, read_data
 
 Data = Callable[..., StsData]
 MINILM = Identity("minilm", "sentence-transformers", replace(own_use("avg"), max_length=256), "a" * 64)
@@ -140,46 +140,3 @@ def test_names_have_splits_and_texts_and_each_task_is_scored_once(
 ) -> None:
     assert parse_tasks(written, chosen) == [TaskSpec(*spec) for spec in specs]
     assert [spec.task for spec in parse_tasks("STS16,sts", SIMCSE)][::6] == ["STS16", "SICK-R"]
-
-
-@pytest.mark.parametrize(
-    ("written", "message"),
-    [
-        *((nothing, "no task was named") for nothing in ("", " , ", [])),
-        ("STS18", r"there is no task 'STS18': did you mean STS1\d\?"),
-        ("sample:dev", "sample has no split 'dev': choose one of test"),
-        ("sample@raw", "sample has no text 'raw'"),
-        ("STS16:dev", "STS16 has no split 'dev'"),
-        ("SICK-R@raw", "SICK-R has no text 'raw': choose one of senteval"),
-    ],
-)
-def test_mistakes_in_names_are_named(written: str | list[str], message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        read_task(*parse_tasks(written, SIMCSE))
-
-
-def few(toy_data: Data, *gold: float) -> StsData:
-    data = toy_data()
-    return replace(data, pairs=data.pairs.head(len(gold)).assign(gold=np.array(gold, dtype=float)))
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda data: StsPairs(few(data)).demand_scorable(), "has 0 scored pairs"),
-        (lambda data: StsPairs(few(data, 3.0)).demand_scorable(), "has 1 scored pairs"),
-        (lambda data: StsPairs(few(data, 3.0, 3.0)).demand_scorable(), "has the score 3 for every pair"),
-        (lambda data: read_data([data(), data(seed=1)], protocol=SIMCSE), "two tasks are named toy: give each"),
-        *(
-            (lambda _, option=option: protocol(**{option: "x"}), rf"^unknown {option} 'x': choose one of \w+, \w+")
-            for option in ("aggregation", "metric", "similarity", "text")
-        ),
-        (lambda _: Intervals("dyadik"), r"did you mean dyadic\?"),
-        *((lambda _, level=level: Intervals(level=level), "give ") for level in (0.0, 95.0)),
-    ],
-)
-def test_what_cannot_be_measured_is_a_mistake(call: Callable[..., Any], message: str, toy_data: Data) -> None:
-    with pytest.raises(UserError, match=message):
-        call(toy_data)
-    assert read_data([toy_data(), toy_data(split="dev")], protocol=SIMCSE)
-    StsPairs(few(toy_data, 3.0, 3.0, 4.0)).demand_scorable()

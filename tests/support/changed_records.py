@@ -46,13 +46,3 @@ def scored_again(record):
     return record.model_copy(update={"scores": scores})
 
 
-def of_scores(record, *kinds):
-    """Return a record with its scores of some kinds alone."""
-    table = record.items
-    kept = record.model_copy(
-        update={
-            "scores": tuple(score for score in record.scores if score.kind in kinds),
-            "averages": tuple(average for average in record.averages if average.kind in kinds),
-        }
-    )
-    return kept.with_items(table[table["kind"].isin(kinds)].reset_index(drop=True))

@@ -3,7 +3,7 @@
 import runpy
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout, suppress
 from io import StringIO
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from small_server import serving
 
 from stsbench.data.benchmarks import sample_sentences
 
@@ -34,12 +35,13 @@ SCRIPTS: list[tuple[str, str, int, str]] = [
     ("sweep_speed.py --parts scheduling,tables --wait 0.01", "100 jobs", 2, "long"),
     ("train_speed.py --base BERT --batch 4 --steps 3 --rounds 1", " x, grouped by length ", 4, "slow"),
     (f"train_gpu.py --corpus CORPUS {ONCE} --recipe esimcse-bert-base {GPU}", "projected", 0, "slow minilm"),
+    ("endpoint.py --model SERVER --tasks sample --repeat 1", "run / alone", 1, ""),
     (f"encode_gpu.py --sentences CORPUS --repeat 1 {GPU}", "encoding / bare", 0, "slow minilm"),
 ]
 
 
 @pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tiny_bert: Path) -> Callable[[str], None]:
+def script(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tiny_bert: Path) -> Iterator[Callable[[str], None]]:
     """Return a function that runs a script in this process; CORPUS, BERT and OUT stand for paths."""
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("\n".join(sample_sentences()) + "\n", encoding="utf-8")
@@ -51,7 +53,9 @@ def script(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tiny_bert: Path) -> 
         monkeypatch.syspath_prepend(ROOT / Path(words[0]).parent)
         runpy.run_path(str(ROOT / words[0]), run_name="__main__")
 
-    return run
+    with serving() as server:
+        paths["SERVER"] = server.model
+        yield run
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ first, then `use`, `plan` and `cache`.
 
 `prompts` and `template` are the text around a sentence. The encoders are `transformer` (its files: `checkpoint`,
 `weights`, `sentence_transformers`; its text: `tokenizer`, `rendering`; its vectors: `network`, `poolers`,
-`backends`), `simple` (callables, word vectors, saved vectors), `mteb_models` and `fitted` (with `flow`). `fitted`
-also has the processing of vectors that needs no fit: truncation, normalisation, whitening on the task itself.
+`backends`), `simple` (callables, word vectors, saved vectors), `endpoint` (servers), `mteb_models` and `fitted`
+(with `flow`). `fitted` also has the processing of vectors that needs no fit: truncation, normalisation, whitening
+on the task itself.
 """

@@ -139,7 +139,10 @@ class Loading:
         tried=lambda: tuple(PRECISIONS),
     )
     revision: str | None = _option(
-        None, "The branch, tag or commit on the Hub.", type=str | None, changes="nothing"
+        None,
+        "The branch, tag or commit on the Hub; for a server, a label of what it serves.",
+        type=str | None,
+        changes="nothing",
     )
     device: str = _option(AUTO, "Where to compute: `auto`, `cpu`, `cuda` or `mps`.", changes="place")
     trust_remote_code: bool = _option(

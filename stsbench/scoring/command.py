@@ -47,7 +47,7 @@ class ModelChoice:
             "--model",
             "-m",
             help="A Hub name, a folder, `minilm` (the default), a published system, a file of word vectors, "
-            "`mteb:NAME` or `module:function`. Repeatable.",
+            "`mteb:NAME`, `module:function`, or a server's `http://HOST:PORT/v1#NAME`. Repeatable.",
         ),
     ] = None
     functions: Annotated[
@@ -227,6 +227,7 @@ def run(
     * `stsbench run -m minilm --data pairs.tsv --out runs/own`
     * `stsbench run -m model-a -m model-b --data my-set/ --prompts "query: ,passage: "`
     * `stsbench run --encoder-module mymodel:encode --tasks MR,CR,TREC --json`
+    * `stsbench run -m http://127.0.0.1:8000/v1#NAME --revision v1`
     """
     from stsbench.records.parts import command_line
     from stsbench.records.scores import Scores

@@ -47,7 +47,7 @@ def choose_models(
     Args:
         use: how they are used.
         models: Hub names, folders, `minilm`, published systems (such as `esimcse-bert-base`), files of word
-            vectors, `mteb:NAME` or `module:function`.
+            vectors, `mteb:NAME`, `module:function` or servers' addresses (`http://127.0.0.1:8000/v1#NAME`).
         functions: your own functions `list[str] -> array`: `mymodel:encode`.
         vectors: saved vectors, a .npy matrix, with `sentences`.
         sentences: the sentences of `vectors`, one per line.

@@ -36,7 +36,7 @@ from stsbench.encoders.protocol import (
     require_own_pooling,
 )
 from stsbench.encoders.template import NO_TEMPLATE, Template
-from stsbench.encoders.use import Use, names, option_of
+from stsbench.encoders.use import UNKNOWN, Use, names, option_of
 
 # Directions with a smaller share of the largest variance are rounding noise.
 _NOISE = 1e-8
@@ -226,7 +226,7 @@ class FitAbout(BaseModel):
             f"on {on.count:,} sentences ({on.distinct:,} distinct) of {on.name}."
         )
         other = f"{name}: the {self.method} was fitted with precision {before!r} but is used with {now!r}."
-        return (note,) if before == now else (note, other)
+        return (note,) if before in {now, UNKNOWN} else (note, other)
 
 
 FitAbout.model_rebuild(_types_namespace={"Template": Template})

@@ -24,12 +24,13 @@ def explore(
     out: _Page = Path("pairs.html"),
     quiet: Quiet = False,
 ) -> None:
-    """Write a page with all pairs of one or two runs, to see which pairs cost the most.
+    """Write a page with all pairs or queries of one or two runs, to see which of them cost the most.
 
     Examples:
     * `stsbench explore runs/mine-avg-sts --out pairs.html`
     * `stsbench explore runs/mine-avg-sts runs/theirs-avg-sts`
     * `stsbench explore runs/mine-captions --data captions.csv`
+    * `stsbench explore runs/mine-my-set runs/theirs-my-set --data my-set/`
     * `stsbench explore runs/mine-avg-sts --without-text`
     """
     from stsbench.browsing.explore import explore as write_page

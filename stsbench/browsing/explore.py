@@ -1,10 +1,12 @@
 """`explore`: a page with all pairs of one or two runs, to see which of them cost the most."""
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,11 +17,13 @@ from stsbench._version import __version__
 from stsbench.base.errors import UserError
 from stsbench.base.files import require_writable
 from stsbench.base.progress import Progress, silent
+from stsbench.data.qrels import texts_in
 from stsbench.data.tables import SENTENCES
 from stsbench.judging.aligned import AlignedScores, aligned_scores
 from stsbench.judging.runs import Run, named_runs
 from stsbench.records.kinds import KINDS
 from stsbench.records.record import RunRecord
+from stsbench.render.figures import shortened
 from stsbench.render.formats import labels_beside
 from stsbench.render.page import PageResult, render_page
 from stsbench.render.table import Table, Tables
@@ -31,6 +35,9 @@ Floats = NDArray[np.float64]
 
 MODELS = ("a", "b")
 """The suffixes of the columns of the first and the second run."""
+
+_BEST, _TEXT = 10, 300
+"""The best documents of a query, and the characters that are shown of each."""
 
 _DECIMALS = {"similarity": 5, "rank": 2, "residual": 2, "influence": 7, "gain": 7, "gold": 4, "score": 6}
 """The decimals of each column in the page."""
@@ -65,7 +72,8 @@ class TaskItems:
             is a mean over subsets. `residual_a`: `rank_a` minus `rank_gold`. `influence_a`: influence on the score
             x 100 (`Statistic.influences`). `gain`: contribution to the difference of the two scores x 100, the
             difference of the influences plus an even share of the difference, so that gains add up to it.
-            `longer`: difference in words.
+            `longer`: difference in words. `missed_a`: relevant documents that are not among the ten best of the
+            model (of two models, those among the ten best of the other).
     """
 
     total: Total
@@ -79,8 +87,8 @@ class TaskItems:
         return "rank_gold" in self.table.columns
 
 
-def items_of(task: AlignedScores) -> TaskItems:
-    """Returns the items of a task with all columns, for one or two models."""
+def items_of(task: AlignedScores, documents: Mapping[str, str] = MappingProxyType({})) -> TaskItems:
+    """Returns the items of a task with all columns, for one or two models; texts of documents by id."""
     first, kind = task.items[0], KINDS[task.kind]
     names = ["item_id", "subset", *(name for name in ("gold", "label", "fold") if name in kind.columns)]
     columns: dict[str, Any] = {name: first[name] for name in names}
@@ -94,6 +102,8 @@ def items_of(task: AlignedScores) -> TaskItems:
         columns[f"influence_{end}"] = 100 * influence
     if kind.by_similarity:
         columns |= _ranked(task)
+    if "retrieved" in kind.columns:
+        columns |= _missed(task, documents)
     if len(task.scores) == len(MODELS):
         columns["gain"] = 100 * (influences[1] - influences[0] + _even_shares(task))
     return TaskItems(Total.of(task), kind.average, kind.unit, pd.DataFrame(columns))
@@ -123,6 +133,25 @@ def _ranked(task: AlignedScores) -> dict[str, Floats]:
         columns[f"similarity_{end}"] = table[similarity].to_numpy()
         columns[f"rank_{end}"] = percentiles(table[similarity].to_numpy(), groups)
         columns[f"residual_{end}"] = columns[f"rank_{end}"] - columns["rank_gold"]
+    return columns
+
+
+def _missed(task: AlignedScores, documents: Mapping[str, str]) -> dict[str, list[str]]:
+    """Returns the relevant documents of each query that a model misses."""
+    best = [[list(json.loads(text))[:_BEST] for text in table["retrieved"]] for table in task.items]
+    relevant = [
+        [name for name, value in of.items() if value > 0] for of in map(json.loads, task.items[0]["judged"])
+    ]
+    columns = {}
+    for end, of_model, of_other in zip(MODELS, best, best[::-1], strict=False):
+        missed = [
+            [name for name in names if name not in found and (len(best) == 1 or name in others)]
+            for names, found, others in zip(relevant, of_model, of_other, strict=True)
+        ]
+        named = (
+            [f"{name}: {documents[name]}" if name in documents else name for name in names] for names in missed
+        )
+        columns[f"missed_{end}"] = ["; ".join(shortened(name, _TEXT) for name in names) for names in named]
     return columns
 
 
@@ -260,8 +289,8 @@ class Explored(PageResult):
     @property
     def title(self) -> str:
         """The title of the page."""
-        are_pairs = all(task.unit == "pairs" for task in self.tasks)
-        return f"{' and '.join(self.models)}: {'pairs' if are_pairs else 'items'}"
+        units = {task.unit for task in self.tasks}
+        return f"{' and '.join(self.models)}: {units.pop() if len(units) == 1 else 'items'}"
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -299,12 +328,13 @@ def explore(
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
 ) -> Explored:
-    """Show all pairs of one run, or of two side by side, to see which of them cost the most.
+    """Show all pairs or queries of one run, or of two side by side, to see which of them cost the most.
 
     Args:
         runs: one or two run folders or `run.json` files. In Python also records.
         out: the page to write; in Python None writes none.
-        data: files with the sentences of runs on your own pairs; repeatable. Records hold no sentences.
+        data: files with the sentences of runs on your own pairs, or folders with documents and queries;
+            repeatable. Records hold no sentences.
         without_text: leave the sentences out, so that you may publish the page.
         data_dirs: folders to search for the tasks' data, before `STSBENCH_DATA` and the cache.
         progress: receives the progress.
@@ -328,7 +358,8 @@ def explore(
     records = list(named.values())
     notes = require_recomputed(*records, intervals=False)
     aligned, left_out = aligned_scores(named, may_be_undefined=True, whole=True, progress=progress)
-    tasks = tuple(items_of(task) for task in aligned if not task.is_average)
+    documents = {} if without_text else _documents_of(aligned, data)
+    tasks = tuple(items_of(task, documents) for task in aligned if not task.is_average)
     averages = tuple(Total.of(task) for task in aligned if task.is_average)
     texts = None if without_text else _texts_of(aligned, records, data, data_dirs) or None
     explored = Explored(tuple(named), tasks, averages, texts, (*left_out, *notes))
@@ -347,3 +378,11 @@ def _texts_of(
     tables = [table for task in tasks if KINDS[task.kind].has_text for table in task.items]
     wanted = {number for table in tables for side in SENTENCES for number in table[side].tolist()}
     return texts_of(specs_of(records), wanted, data, data_dirs, remedy="make a page --without-text")
+
+
+def _documents_of(tasks: Sequence[AlignedScores], data: Sequence[str | Path]) -> dict[str, str]:
+    """Returns the texts of the judged documents by id, from folders in BEIR's layout."""
+    tables = [task.items[0] for task in tasks if not task.is_average and "judged" in task.items[0]]
+    judged = {name for table in tables for text in table["judged"] for name in json.loads(text)}
+    folders = [folder for path in data if judged and (folder := Path(path).expanduser()).is_dir()]
+    return {name: text for folder in folders for name, text in texts_in(folder, "corpus") if name in judged}

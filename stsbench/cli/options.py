@@ -122,7 +122,8 @@ OwnTexts = Annotated[
     list[Path] | None,
     data_option(
         "--data",
-        help="A file with the sentences of a run on your own pairs; records hold no sentences. Repeatable.",
+        help="A file with the sentences of a run on your own pairs, or a folder with queries and documents; "
+        "records hold no text. Repeatable.",
     ),
 ]
 SubsetColumn = Annotated[str, data_option(help="The column of your file that names subsets.")]

@@ -134,6 +134,11 @@ def task_of_qrels(path: Path) -> tuple[str, str]:
     return name, "all"
 
 
+def texts_in(folder: Path, name: Literal["corpus", "queries"]) -> Iterator[tuple[str, str]]:
+    """Yields id and text of the documents or queries in a folder in BEIR's layout."""
+    return _texts(_in(folder, name), _DOCUMENTS if name == "corpus" else _QUERIES)
+
+
 def _texts(path: Path, schema: Schema) -> Iterator[tuple[str, str]]:
     """Yields id and text of queries or documents: any title, a space and the text."""
     rows, _, values = open_table(path, schema)

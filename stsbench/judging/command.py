@@ -54,7 +54,7 @@ app = typer.Typer()
 @expand
 def compare(
     runs: Annotated[
-        list[Path] | None, typer.Argument(metavar="RUN", help="Two run folders or `run.json` files.")
+        list[Path] | None, typer.Argument(metavar="RUN", help="Two or more run folders or `run.json` files.")
     ] = None,
     a: Annotated[
         list[str] | None,
@@ -80,26 +80,28 @@ def compare(
     figure: FigureChoice = FigureChoice(),
     output: Output = Output(),
 ) -> None:
-    """Test whether the difference between two models is real.
+    """Test whether the differences between models are real.
 
-    Two runs are compared pair by pair; pairs that share a sentence are treated as dependent. With `--a` and `--b`,
-    two methods are compared over several seeds. `--a` alone describes one method: its spread, the expected best of
-    n runs, and of how many runs a reported number is the best.
+    Two runs are compared pair by pair; pairs that share a sentence are treated as dependent. Three or more are
+    ranked. With `--a` and `--b`, two methods are compared over several seeds. `--a` alone describes one method:
+    its spread, the expected best of n runs, and of how many runs a reported number is the best.
 
     Examples:
     * `stsbench compare runs/mine-avg-sts runs/theirs-avg-sts`
     * `stsbench compare runs/a runs/b --subsets --figure difference.pdf`
+    * `stsbench compare runs/a runs/b runs/c`
     * `stsbench compare --a runs/simcse-seed* --b runs/esimcse-seed*`
     * `stsbench compare --a runs/simcse-seed* --number 76.25`
     * `stsbench compare --a esimcse-bert-base --task STS-B:dev`
     """
-    if bool(a) == bool(runs) or (runs and (b or len(runs) != 2)):
+    if bool(a) == bool(runs) or (runs and (b or len(runs) < 2)):
         raise UserError(
-            "Name two runs (`stsbench compare runs/a runs/b`), or the runs of two methods over seeds "
-            "(`stsbench compare --a runs/a-seed* --b runs/b-seed*`). `stsbench rank` orders three or more."
+            "Name two or more runs (`stsbench compare runs/a runs/b`), or the runs of two methods over seeds "
+            "(`stsbench compare --a runs/a-seed* --b runs/b-seed*`)."
         )
     from stsbench.judging.best_of import best_of
     from stsbench.judging.compare import compare as compare_runs
+    from stsbench.judging.rank import rank as rank_runs
     from stsbench.scoring.settings import Intervals
 
     if b and (number or task):
@@ -108,6 +110,11 @@ def compare(
     if a and (is_system or number or task):
         best = best_of(a[0] if is_system else a, number_or_name(number), task=task)
         print_judgement(best, output, following=() if is_system else ("report", *a))
+        return
+    if runs and len(runs) > 2:
+        with progress_bars(quiet=output.quiet) as progress:
+            ranking = rank_runs(runs, interval=interval, level=level, progress=progress)
+        print_judgement(ranking, output, figure=figure, following=("report", *runs))
         return
     with progress_bars(quiet=output.quiet) as progress:
         intervals = Intervals(interval, level)

@@ -10,17 +10,18 @@ import pandas as pd
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
-from stsbench.base.words import listed, suggestion
+from stsbench.base.words import suggestion
 from stsbench.judging.aligned import AlignedScores, Floats, aligned_scores, comparable_runs
 from stsbench.judging.runs import Run, named_runs, require_distinct_models
 from stsbench.judging.verdicts import Judgement, records
 from stsbench.records.kinds import AVERAGES, KINDS
+from stsbench.records.record import RunRecord
+from stsbench.records.scores import seconds_per_1000
 from stsbench.render.charts import forest
 from stsbench.render.figures import shortened
 from stsbench.render.table import Table, Tables
 from stsbench.statistics import DEPENDENCE, LEVEL, Dependence
 from stsbench.statistics.dependence import shared_sums
-from stsbench.statistics.estimate import verdict_of_p
 from stsbench.statistics.intervals import Limits, reach_of_mean
 from stsbench.statistics.ranks import Ranking, letters_text, rank_scores
 
@@ -33,9 +34,13 @@ MOST = 100
 DRAWS = 5000
 SEED = 12345
 
-_FEW = 3
+_FEW = 6
 """Largest number of models that a sentence names."""
 
+_FASTER, _TIMED = 1.5, 100
+"""A ratio of speeds that a sentence states, and the fewest texts that were encoded to know it."""
+
+_BEHIND = ("behind", "behind_low", "behind_high")
 _OVER_TASKS = ("to_first", "tasks_low", "tasks_high")
 
 _LABEL = 22
@@ -57,6 +62,8 @@ class RankResult(Judgement):
             - `first`: share of bootstrap draws in which it is the highest, from 0 to 1;
             - `to_first`: of an average, its difference from the first model in points, with the interval
               `tasks_low` to `tasks_high` over other tasks. NaN for the first, and without an average or spread;
+            - `behind`: points below the first model, with the interval `behind_low` to `behind_high`; NaN for it;
+            - `seconds` that 1,000 texts took to encode; NaN if most were cached, or in other environments;
             - `tasks`: number of tasks in an average, otherwise 1.
         p: by task, the (m, m) p-values of all differences in the order of its rows, corrected for all pairs.
         simultaneous: whether the rank intervals of a task hold for all models at once.
@@ -98,7 +105,7 @@ class RankResult(Judgement):
 
     @property
     def sentence(self) -> str:
-        """Which model leads and which are tied with it, one sentence for each headline."""
+        """Which model is best, which cannot be told from it and how far others are behind, for each headline."""
         return " ".join(map(self._sentence, self.headlines))
 
     def table(self) -> Tables:
@@ -151,18 +158,26 @@ class RankResult(Judgement):
     def _sentence(self, task: str) -> str:
         (first, *others), (_, *p) = records(self.of(task)), self.p[task][0]
         where = f"on {KINDS[first.kind].words} average" if task in AVERAGES else f"on {task}"
-        tied = [
-            row.model
-            for row, of_row in zip(others, p, strict=True)
-            if verdict_of_p(row.score - first.score, of_row, self.level) == "undecided"
-        ]
-        leads = f"{first.model} leads {where} with {first.score:.2f}"
-        if not tied:
-            return f"{leads}, significantly above every other model."
-        below = len(others) - len(tied)
-        rest = f"; {below} other{'s are' if below > 1 else ' is'} significantly below" if below else ""
-        names = listed(tied) if len(tied) <= _FEW else f"{len(tied)} models"
-        return f"{leads}; statistically tied with it: {names}{rest}."
+        below = [row for row, of_row in zip(others, p, strict=True) if of_row < 1 - self.level]
+        tied = [row for row in others if row not in below]
+        parts = [f"{first.model} is best {where} ({first.score:.2f})"]
+        if len(others) < _FEW:
+            parts += [f"{row.model} cannot be told from it{_speed(row, first, ' and is')}" for row in tied]
+            parts += [
+                f"{row.model} is {row.behind:.1f} [{row.behind_low:.1f}, {row.behind_high:.1f}] points worse"
+                f"{_speed(row, first, ' and')}"
+                for row in below
+            ]
+        else:
+            parts += [f"{len(tied)} of {len(others)} others cannot be told from it"]
+        return f"{'; '.join(parts)}."
+
+
+def _speed(row: Any, first: Any, link: str) -> str:
+    ratio = first.seconds / row.seconds
+    if ratio >= _FASTER:
+        return f"{link} {ratio:.2g} times as fast"
+    return f"{link} {1 / ratio:.2g} times as slow" if ratio <= 1 / _FASTER else ""
 
 
 def rank(
@@ -220,7 +235,9 @@ def rank(
         ranking = ranking_of(task, interval, seed=SEED, **how)
         order = np.argsort(-task.scores, kind="stable")
         limits = [task.limits(place, interval, level) for place in range(len(named))]
-        rows = _ranked(task, list(named), ranking, limits).iloc[order].reset_index(drop=True)
+        rows = _ranked(task, list(named), ranking, limits).assign(seconds=_seconds(list(named.values())))
+        rows = rows.iloc[order].reset_index(drop=True)
+        rows.loc[1:, list(_BEHIND)] = [_behind(task, place, order[0], interval, level) for place in order[1:]]
         of_kind = [other for other in tasks if other.kind == task.kind and not other.is_average]
         if task.is_average:
             rows.loc[1:, list(_OVER_TASKS)] = [_over_tasks(of_kind, place, order[0], level) for place in order[1:]]
@@ -266,7 +283,26 @@ def _ranked(
     columns |= {"score": 100 * task.scores}
     columns |= {name: [100 * getattr(of_model, name) for of_model in limits] for name in ("low", "high")}
     columns |= {name: getattr(ranking, name) for name in ("rank", "best", "worst", "letters", "first")}
-    return pd.DataFrame(columns | dict.fromkeys(_OVER_TASKS, math.nan))
+    return pd.DataFrame(columns | dict.fromkeys((*_BEHIND, *_OVER_TASKS), math.nan))
+
+
+def _seconds(runs: Sequence[RunRecord]) -> list[float]:
+    """Returns the seconds of each model for 1,000 texts; NaN unless all were timed in one environment."""
+    same = all(run.environment == runs[0].environment for run in runs)
+    timed = [same and run.encoding.get("encoded", 0) >= _TIMED for run in runs]
+    return [
+        (seconds_per_1000(run) if is_timed else None) or math.nan
+        for run, is_timed in zip(runs, timed, strict=True)
+    ]
+
+
+def _behind(
+    task: AlignedScores, place: int, first: int, interval: Dependence, level: float
+) -> tuple[float, float, float]:
+    weights = np.eye(len(task.scores))[first] - np.eye(len(task.scores))[place]
+    estimate = task.estimate(weights, interval)
+    low, high, _ = estimate.interval(level)
+    return 100 * estimate.value, 100 * low, 100 * high
 
 
 def _over_tasks(

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.data.catalogue import data_sets
+from stsbench.data.qrels import texts_in
 from stsbench.data.sentences import read_corpus_set
 from stsbench.data.tables import SENTENCES, sentence_ids
 from stsbench.data.views import split_and_view
@@ -357,7 +358,9 @@ def _sources(
 ) -> Iterator[Sequence[str] | UserError]:
     """Yields the sentences of each file and task, or the error for a task without data."""
     for path in data:
-        yield read_corpus_set(path).texts
+        folder = Path(path).expanduser()
+        is_folder = folder.is_dir()  # of documents and queries
+        yield [text for _, text in texts_in(folder, "queries")] if is_folder else read_corpus_set(path).texts
     for spec in specs:
         if spec.text == "user":  # your own pairs are not in the catalogue
             continue

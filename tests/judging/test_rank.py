@@ -59,7 +59,7 @@ def test_the_good_one_leads_two_cannot_be_told_apart_and_the_bad_one_is_last(run
     assert average[["best", "worst"]].values.tolist() == [[1, 1], [2, 3], [2, 3], [4, 4]]
     assert average["letters"].map("".join).tolist() == ["a", "b", "b", "c"]
     assert average["first"][0] == 1.0
-    assert ranking.sentence.startswith(f"noise 0.2 leads on STS average with {average['score'][0]:.2f}, signif")
+    assert ranking.sentence.startswith(f"noise 0.2 is best on STS average ({average['score'][0]:.2f}); noise 3")
 
 
 def test_its_scores_and_intervals_are_those_of_the_records(measure: Measure) -> None:

@@ -195,13 +195,13 @@ def test_runs_are_compared_ranked_planned_and_gated_by_query(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    names = ["by_letters", "by_words"]
+    names = ["by_letters", "by_words", "by_first_word"]
     modules = [part for name in names for part in ("--encoder-module", f"small_mteb_tasks:{name}")]
     runner = CliRunner()
     done = runner.invoke(app, ["run", *modules, "--data", "island", "--identical-ids", "drop"])
     assert done.exit_code == 0, done.output
     assert "of 12 documents" in done.stdout
-    runs = sorted(str(path) for path in Path("runs").iterdir())
+    first_word, *runs = sorted(str(path) for path in Path("runs").iterdir())
     letters, words = (sb.load_run(path) for path in runs)
     require_recomputed(letters, words)
     (row,) = sb.compare(*runs).frame.to_dict("records")
@@ -209,6 +209,16 @@ def test_runs_are_compared_ranked_planned_and_gated_by_query(
     assert row["difference"] == pytest.approx(gains.mean(), abs=1e-9)
     assert row["low"] < row["difference"] < row["high"]
     assert sb.rank(runs).rows["model"].tolist() == ["small_mteb_tasks:by_letters", "small_mteb_tasks:by_words"]
+    several = runner.invoke(app, ["compare", *runs, first_word]).output
+    sentence = " ".join(several.split()).replace("small_mteb_tasks:", "")
+    assert (
+        "by_letters is best on island (92.67); by_words cannot be told from it; by_first_word is 64.1 ["
+        in sentence
+    )
     assert runner.invoke(app, ["plan", *runs]).exit_code == 0
+    explored = sb.explore([runs[1], first_word], data=["island"]).frame.set_index("item_id")
+    assert explored.loc["q7", ["missed_a", "missed_b"]].tolist() == ["", f"d10: {island.CORPUS['d10']}"]
+    assert explored["gain"].sum() == pytest.approx(100 * (0.28587 - 0.82823), abs=1e-3)
+    assert sb.explore(runs[1], without_text=True).frame["missed_a"].tolist() == [*[""] * 9, "d2"]
     for margin, code in (("90", 0), ("0.1", 3)):
         assert runner.invoke(app, ["check", runs[1], "--baseline", runs[0], "--margin", margin]).exit_code == code

@@ -2,8 +2,7 @@
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const { by, make, number, count, once, options } = Table;
-  const two = data.models.length === 2, ends = two ? ["a", "b"] : ["a"];
-  const size = data.columns.item_id.length;
+  const two = data.models.length === 2, ends = two ? ["a", "b"] : ["a"], size = data.columns.item_id.length;
   const PAGE = 50, NEAR = 5;
 
   // Of each column: its heading, how many decimals it is shown with (none for text), what it is.
@@ -17,7 +16,8 @@
       [`similarity_${end}`, `Similarity${of(end)}`, 3, "What the model gave the pair."],
       [`prediction_${end}`, `Prediction${of(end)}`, null, "What the classifier called it."],
       [`correct_${end}`, `Right${of(end)}`, 0, "1 where the prediction is the label, 0 where it is not."],
-      [`score_${end}`, `Score${of(end)}`, 4, "What another tool gave the item."],
+      [`score_${end}`, `Score${of(end)}`, 4, "What the query or item scored."],
+      [`missed_${end}`, `Missed${of(end)}`, null, `Relevant documents that are not among the model's ten best${two ? ", but among the other's" : ""}.`],
     ]),
     ["gain", "Gain of B", 3, "What the item adds to the difference of the two scores x 100. All of a task add up to the difference."],
     ...ends.map((end) => [`influence_${end}`, `Influence${of(end)}`, 3, "What the item does to the score x 100, to first order: with it the score is so much higher than without. All of a task add up to 0."]),
@@ -28,7 +28,7 @@
     ...ends.map((end) => [`rank_${end}`, `Rank${of(end)}`, 1, "Per cent of the pairs that the model gave less, ties half."]),
   ];
   // The table shows what fits beside the sentences; an open pair and the saved files have every column.
-  const IN_TABLE = new Set(["task", "subset", "gold", "label", ...ends.flatMap((end) => [`similarity_${end}`, `prediction_${end}`, `score_${end}`]), two ? "gain" : "influence_a"]);
+  const IN_TABLE = new Set(["task", "subset", "gold", "label", ...ends.flatMap((end) => [`similarity_${end}`, `prediction_${end}`, `score_${end}`, `missed_${end}`]), two ? "gain" : "influence_a"]);
   const PRESETS = two
     ? [["Most gained by B", { verdict: "", sort: "-gain" }], ["Most lost by B", { verdict: "", sort: "gain" }], ["Only A wrong", { verdict: "a", sort: "-gain" }], ["Only B wrong", { verdict: "b", sort: "gain" }]]
     : [["Most costly pairs", { verdict: "", sort: "influence_a" }], ["Wrong pairs", { verdict: "wrong", sort: "influence_a" }]];
@@ -168,7 +168,7 @@
     return name === "subset" && text === names.task[columns.task[item]] ? "" : text;
   };
   const cell = (name, item) => {
-    if (isText(name)) return make("td", word(name, item), { className: "text", dir: "auto" });
+    if (isText(name)) return make("td", word(name, item), { className: name.startsWith("missed") ? "text missed" : "text", dir: "auto" });
     return make("td", number(columns[name][item], decimals[name]), { className: "num" });
   };
   const head = (list) => {
@@ -386,7 +386,7 @@
     const { numeric, x, y } = axes();
     options(by("across"), numeric.map((name) => [name, heading[name]]), x);
     options(by("up"), numeric.map((name) => [name, heading[name]]), y);
-    const texts = shown().filter((name) => isText(name) && name !== "task").map((name) => {
+    const texts = shown().filter((name) => isText(name) && name !== "task" && !name.startsWith("missed")).map((name) => {
       const group = make("fieldset"), label = make("label", "is "), select = make("select");
       const known = [...new Set([...members()].map((item) => names[name][columns[name][item]]))].sort();
       options(select, [["", "any"], ...known.filter(Boolean).map((value) => [value, value])], state.kept[name] ?? "");

@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -149,7 +150,8 @@ class Retrieval:
         for query, rows, scores in zip([ids[place] for place in usable], *near, strict=True):
             scored = zip([data.documents[row] for row in rows], scores.round(_DECIMALS).tolist(), strict=True)
             kept = [pair for pair in scored if pair[0] != query or not data.drops_identical]
-            ranking[query] = dict(kept[:size])
+            # In the order of trec_eval.
+            ranking[query] = dict(sorted(kept[:size], key=itemgetter(1, 0), reverse=True))
         texts = list(data.queries.values())
         sides: list[Any] = [texts, [None] * len(texts)]
         columns = item_columns(RETRIEVAL, data, data.split, [""] * len(texts), ids, sides=sides)

@@ -69,7 +69,6 @@ COMMANDS = [
     ("check a --margin 1", "--margin needs --baseline"),
     ("diagnose -m minilm", "name the number with --claim"),
     ("diagnose a --pooling avg", "RUN determines the model and its use"),
-    ("compare a a a", "`stsbench rank` orders three or more"),
     ("check a --baseline b --against auto", "--against and --baseline exclude each other"),
     ("check a --baseline b --tolerance 1", "--tolerance and --baseline exclude each other"),
     ("report a --paper bert", "no paper 'bert'"),

@@ -271,10 +271,6 @@ class TaskTerm:
         linear = random_dense(part.sentences * model.width, part.outputs, std)
         self.head = nn.Sequential(nn.Dropout(part.dropout), linear).to(forward.device).train()
 
-    def batch(self, turn: int) -> LabelledBatch:
-        (rows,) = self.schedule.batches(turn)
-        return self._batch(rows)
-
     def __call__(self, turn: int, scale: Callable[[Tensor], Tensor]) -> tuple[Tensor, LabelledBatch]:
         """Add the gradient of scale(loss) of a turn to the parameters; return the weighted loss and the batch."""
         (rows,) = self.schedule.batches(turn)

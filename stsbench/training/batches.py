@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
-from itertools import accumulate, islice, pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -257,56 +257,37 @@ class Timetable:
 
     Attributes:
         turns: for each term (steps,): the number of the term's batch, from 0; -1 in steps without the term.
-        ends: the number of steps until the end of each phase.
-        paces: the steps of an epoch of each phase.
+        epochs: (steps + 1,) how many have passed after as many steps, over all phases.
     """
 
     turns: Mapping[str, NDArray[np.int64]]
-    ends: tuple[int, ...]
-    paces: tuple[int, ...]
+    epochs: NDArray[np.float64]
 
     @property
     def steps(self) -> int:
-        return self.ends[-1]
+        return len(self.epochs) - 1
 
     def turn(self, part: str, step: int) -> int | None:
         """Return the number of a term's batch in a step, both counted from 0; None without the term."""
         turn = int(self.turns[part][step])
         return None if turn < 0 else turn
 
-    def epoch(self, step: int) -> float:
-        """Return the epochs of the first `step` steps, over all phases."""
-        epochs, start = 0.0, 0
-        for end, pace in zip(self.ends, self.paces, strict=True):
-            if step <= end:
-                return epochs + (step - start) / pace
-            epochs, start = epochs + (end - start) / pace, end
-        return epochs
-
 
 def make_timetable(recipe: Recipe, sizes: Mapping[str, int]) -> Timetable:
-    phases = recipe.phases or (Phase(takes=(CONTRASTIVE, *recipe.tasks)),)
-    paces = [sizes[phase.takes[0]] for phase in phases]
-    lengths = [pace * (phase.epochs or recipe.optimiser.epochs) for phase, pace in zip(phases, paces, strict=True)]
-    taken = [
-        {
-            part: generator(recipe.seed, "turns", str(number), part).random(length)
-            < _rate(recipe, part, pace, sizes)
-            for part in phase.takes
-        }
-        for number, (phase, length, pace) in enumerate(zip(phases, lengths, paces, strict=True))
-    ]
-    turns = {}
-    for part in sizes:
-        rows = zip(taken, lengths, strict=True)
-        takes = np.concatenate([of_phase.get(part, np.zeros(length, bool)) for of_phase, length in rows])
-        turns[part] = np.where(takes, np.cumsum(takes) - 1, -1)
-    return Timetable(turns, tuple(accumulate(lengths)), tuple(paces))
-
-
-def _rate(recipe: Recipe, part: str, pace: int, sizes: Mapping[str, int]) -> float:
-    once = part != CONTRASTIVE and recipe.tasks[part].rate == "once"
-    return min(1.0, sizes[part] / pace) if once else 1.0
+    """Return the terms of each step, given the number of batches of each term."""
+    epochs = [np.zeros(1)]
+    taken: dict[str, list[NDArray[np.bool_]]] = {part: [] for part in sizes}
+    for number, phase in enumerate(recipe.phases or (Phase(takes=(CONTRASTIVE, *recipe.tasks)),)):
+        pace = sizes[phase.takes[0]]
+        steps = pace * (phase.epochs or recipe.optimiser.epochs)
+        epochs.append(epochs[-1][-1] + np.arange(1, steps + 1) / pace)
+        for part, batches in sizes.items():
+            once = part in recipe.tasks and recipe.tasks[part].rate == "once"
+            rate = 0.0 if part not in phase.takes else min(1.0, batches / pace) if once else 1.0
+            taken[part].append(generator(recipe.seed, "turns", str(number), part).random(steps) < rate)
+    takes = {part: np.concatenate(of_phases) for part, of_phases in taken.items()}
+    turns = {part: np.where(is_taken, np.cumsum(is_taken) - 1, -1) for part, is_taken in takes.items()}
+    return Timetable(turns, np.concatenate(epochs))
 
 
 @dataclass(frozen=True)

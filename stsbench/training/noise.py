@@ -8,7 +8,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from stsbench.training.parts import BY_KIND, RecipePart
 
@@ -60,29 +60,23 @@ class PositionShuffle(NoisePart):
     kind: Literal["position-shuffle"]
     padded_to: int | None = Field(None, ge=1)
 
+    _order: list[int] = PrivateAttr(default_factory=list)
+
     def for_batch(self, rng: "np.random.Generator") -> NoisePart:
-        return (
-            self if self.padded_to is None else _Reordered(order=tuple(rng.permutation(self.padded_to).tolist()))
-        )
+        drawn = self.model_copy()
+        drawn._order = [] if self.padded_to is None else rng.permutation(self.padded_to).tolist()
+        return drawn
 
     def positions(self, positions: "Tensor", mask: "Tensor") -> "Tensor":
         import torch
 
+        if self._order:
+            rest = range(len(self._order), positions.shape[1])
+            order = torch.tensor([*self._order, *rest], device=positions.device)
+            return order[positions - positions.min()] + positions.min()
         # Padding keeps its place after the real tokens.
         order = torch.argsort(torch.rand(mask.shape, device=mask.device).masked_fill(mask == 0, 2.0), dim=1)
         return positions.gather(1, order)
-
-
-class _Reordered(NoisePart):
-    order: tuple[int, ...]
-
-    def positions(self, positions: "Tensor", mask: "Tensor") -> "Tensor":
-        import torch
-
-        first = positions.min()
-        order = torch.arange(max(positions.shape[1], len(self.order)), device=positions.device)
-        order[: len(self.order)] = torch.tensor(self.order, device=positions.device)
-        return first + order[positions - first]
 
 
 class Cutoff(NoisePart):

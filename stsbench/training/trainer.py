@@ -328,7 +328,7 @@ class Loop:
             self.progress("training", step, steps)
             scored, saved = self._due(step, steps)
             if scored or saved or step % self.recipe.log_every == 0:
-                line, meter = meter.line(step, timetable.epoch(step), taken.rate), Meter()
+                line, meter = meter.line(step, float(timetable.epochs[step]), taken.rate), Meter()
                 if self.trainer.world.leads:
                     self.log.write(line)
             if scored:

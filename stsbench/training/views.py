@@ -20,7 +20,7 @@ from stsbench.training.parts import BY_KIND, RecipePart
 Tokens = NDArray[np.integer]
 """The token ids of one sentence, without special tokens."""
 
-Further = TypeVar("Further", bound=str | None)
+Inserted = TypeVar("Inserted", bound=str | None)
 
 
 class TextView(RecipePart):
@@ -76,21 +76,8 @@ class SubwordRepetition(RecipePart):
         return np.repeat(tokens, 1 + doubled(size, most, rng))
 
 
-class WordInsertion(TextView):
-    """Inserts a word after some words (ESimCSE, section 5.2); counts as in `SubwordRepetition`."""
-
-    rate: float = Field(gt=0, le=1)
-
-    @abstractmethod
-    def inserted(self, word: str, rng: np.random.Generator) -> str:
-        """Return the word that is inserted after a word."""
-
-    def text(self, sentence: str, rng: np.random.Generator) -> str:
-        return " ".join(_with_further(sentence.split(), self.rate, rng, lambda word: self.inserted(word, rng)))
-
-
-class WordRepetition(WordInsertion):
-    """Doubles some words.
+class WordRepetition(TextView):
+    """Doubles some words; counts as in `SubwordRepetition`.
 
     >>> view = WordRepetition(kind="word-repetition", rate=1)
     >>> view.text("slow trains", np.random.default_rng(5))
@@ -98,29 +85,42 @@ class WordRepetition(WordInsertion):
     """
 
     kind: Literal["word-repetition"]
+    rate: float = Field(gt=0, le=1)
 
-    def inserted(self, word: str, rng: np.random.Generator) -> str:
-        return word
+    def text(self, sentence: str, rng: np.random.Generator) -> str:
+        return " ".join(_with_insertions(sentence.split(), self.rate, rng, lambda word: word))
 
 
-class StopWords(WordInsertion):
-    """Inserts random stop words: scikit-learn's English ones, as the paper names no list."""
+class StopWords(TextView):
+    """Inserts stop words after some words (ESimCSE, section 5.2); counts as in `SubwordRepetition`.
+
+    They are random ones of scikit-learn's English list, as the paper names none.
+    """
 
     kind: Literal["stop-words"]
+    rate: float = Field(gt=0, le=1)
 
-    def inserted(self, word: str, rng: np.random.Generator) -> str:
+    def text(self, sentence: str, rng: np.random.Generator) -> str:
         choices = _stop_words()
-        return choices[int(rng.integers(len(choices)))]
+        words = _with_insertions(
+            sentence.split(), self.rate, rng, lambda _: choices[int(rng.integers(len(choices)))]
+        )
+        return " ".join(words)
 
 
-class MaskInsertion(WordInsertion):
-    """Inserts mask tokens; `mask` is the token as the tokenizer reads it in a text."""
+class MaskInsertion(TextView):
+    """Inserts mask tokens after some words (ESimCSE, section 5.2); counts as in `SubwordRepetition`.
+
+    Attributes:
+        mask: the token as the tokenizer reads it in a text.
+    """
 
     kind: Literal["mask-insertion"]
+    rate: float = Field(gt=0, le=1)
     mask: str = "[MASK]"
 
-    def inserted(self, word: str, rng: np.random.Generator) -> str:
-        return self.mask
+    def text(self, sentence: str, rng: np.random.Generator) -> str:
+        return " ".join(_with_insertions(sentence.split(), self.rate, rng, lambda _: self.mask))
 
 
 class Crop(TextView):
@@ -244,7 +244,7 @@ class MaskedInsertion(MaskedPrediction):
     rate: float = Field(gt=0, le=1)
 
     def masked(self, words: list[str], rng: np.random.Generator) -> list[str | None]:
-        return _with_further(words, self.rate, rng, lambda _: None)
+        return _with_insertions(words, self.rate, rng, lambda _: None)
 
 
 class MaskedReplacement(MaskedPrediction):
@@ -322,14 +322,14 @@ def _most_doubled(rate: float, size: int) -> int:
     return max(2, int(rate * size))
 
 
-def _with_further(
-    words: Sequence[str], rate: float, rng: np.random.Generator, further: Callable[[str], Further]
-) -> list[str | Further]:
+def _with_insertions(
+    words: Sequence[str], rate: float, rng: np.random.Generator, inserted: Callable[[str], Inserted]
+) -> list[str | Inserted]:
     marks = doubled(len(words), _most_doubled(rate, len(words)), rng)
-    followed: list[str | Further] = []
+    longer: list[str | Inserted] = []
     for word, mark in zip(words, marks, strict=True):
-        followed += [word, further(word)] if mark else [word]
-    return followed
+        longer += [word, inserted(word)] if mark else [word]
+    return longer
 
 
 def _kept(size: int, rate: float) -> int:

@@ -214,7 +214,7 @@ MISTAKES = [
     ("negatives.queue={size: 70, uses: [[5, 80]]}", "are not ranges of 0 to 70"),
     ("noise.key.parts=[{kind: token-cutoff, rate: 0.1, count: some}]", "'share'"),
     ("noise.key.parts=[{kind: position-shuffle, padded_to: 64}]", "padded_to 64 is not corpus.max_length, 32"),
-    ("noise={masks: shared}\nviews={key: word-deletion}", "noise.masks shared needs the same tokens"),
+    ("noise={masks: shared}\nviews={key: word-deletion}", "noise.masks shared needs the same views"),
     ("optimiser.adam_epsilon=none", "'after_correction' or 'before_correction'"),
     ("corpus.buckets=[5, 4]", r"buckets \[5, 4\] do not ascend"),
     ("views.key={kind: in-turn, views: [identity]}", "'identity'"),
@@ -245,7 +245,7 @@ MISTAKES = [
     ("labelled.test_pairs=some", "labelled.test_pairs: .*'dropped' or 'kept'"),
     (
         TASK % ("regression", ", c", SCALE) + "\nlabelled={test_pairs: kept}\nselection={task: STS-B:dev}",
-        r"labelled.test_pairs is kept, so training reads pairs of selection.task STS-B:dev",
+        r"labelled.test_pairs is kept, so selection.task has to be another than STS-B",
     ),
     ("corpus.of_tasks=perhaps", "corpus.of_tasks: .*valid boolean"),
 ]

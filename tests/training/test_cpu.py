@@ -85,7 +85,7 @@ def test_cutting_chunks_evens_their_shares_and_keeps_every_sequence(lengths, mos
         (),
         ("negatives.queue={size: 20}",),
         ("optimiser.gradient_cache=true",),
-        ("noise.key.dropout=0.5", "projector={}"),
+        ("noise.masks=shared", "projector={}"),
         ("precision=bf16",),
     ],
 )

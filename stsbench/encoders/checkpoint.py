@@ -23,9 +23,6 @@ from stsbench.base.files import files_below, files_in, sha256_of
 from stsbench.base.parsing import parse_json
 from stsbench.base.words import closest
 
-_State = tuple[int, int, int, int, int]
-"""Device, inode, size, time of modification and of change of a file."""
-
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 
 PACKAGED = "minilm"
@@ -56,14 +53,14 @@ _WEIGHT_FILES = (
     "pytorch_model.bin",
     "pytorch_model.bin.index.json",
 )
-_VOCABULARY_PATTERNS = (
+VOCABULARY_PATTERNS = (
     "tokenizer.json",
     "tokenizer.*.json",
     *("vocab.*", "vocab-*.json", "*_vocab.json", "dict.txt", "merges.txt", "bpe.codes"),
     *("*.model", "*.spm", "*.tokenizer", "*.tiktoken"),
 )
 _TOKENIZER_PATTERNS = (
-    *_VOCABULARY_PATTERNS,
+    *VOCABULARY_PATTERNS,
     "tokenizer_config.json",
     "special_tokens_map.json",
     "added_tokens.json",
@@ -125,36 +122,6 @@ def quiet_transformers() -> Iterator[None]:
         logging.disable(level)
         if has_bars:
             of_transformers.enable_progress_bar()
-
-
-class HashedFiles:
-    """The hashed files of one model, which must not change."""
-
-    def __init__(self) -> None:
-        self._known: dict[Path, tuple[_State, str]] = {}
-
-    def sha256(self, path: Path) -> str:
-        """Returns a file's hash; the file is read once."""
-        if path not in self._known:
-            self._known[path] = _state_of(path), sha256_of(path)
-        return self._known[path][1]
-
-    def require_unchanged(self) -> None:
-        """Checks that no file has changed since it was hashed."""
-        for path, (state, _) in self._known.items():
-            if _state_of(path) != state:
-                raise UserError(
-                    f"{path} changed after it was hashed, so vectors would be attributed to the wrong file. Load "
-                    "the model again when nothing writes there any more."
-                )
-
-
-def _state_of(path: Path) -> _State:
-    try:
-        stat = path.stat()
-    except OSError:  # missing or not accessible: hashing it raises the reason
-        return 0, 0, 0, 0, 0
-    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
 
 
 def from_hub(name: str, revision: str | None, *, with_code: bool) -> Path:
@@ -240,7 +207,7 @@ class Checkpoint:
     name: str
     folder: Path
     revision: str | None = None
-    hashed: HashedFiles = field(default_factory=HashedFiles, compare=False, repr=False)
+    _hashed: dict[Path, tuple[tuple[int, ...], str]] = field(default_factory=dict, compare=False, repr=False)
 
     def json(self, *parts: str) -> dict[str, Any]:
         """Returns the object in a JSON file, empty if there is no such file."""
@@ -259,9 +226,13 @@ class Checkpoint:
         except (OSError, ValueError) as error:
             raise UserError(f"cannot read {path} ({error}). {AGAIN}") from error
 
-    def own_notes(self) -> tuple[str, ...]:
-        """Returns the notes that training left in the checkpoint (`NOTES`)."""
-        return tuple(map(str, self.json(NOTES).get("notes") or ()))
+    def own_notes(self, *, with_code: bool = False) -> tuple[str, ...]:
+        """Returns the notes that training left in the checkpoint (`NOTES`), and one on code that is not hashed."""
+        notes = tuple(map(str, self.json(NOTES).get("notes") or ()))
+        if (elsewhere := self.code_elsewhere(with_code=with_code)) is None:
+            return notes
+        code = f"{self.name} runs code from another repository ({elsewhere}), which is not hashed"
+        return *notes, f"{code}: its vectors are not cached."
 
     def modules(self) -> list[Module]:
         """Returns the modules in `modules.json`; none if this is not a sentence-transformers checkpoint."""
@@ -279,19 +250,16 @@ class Checkpoint:
 
     def all_files(self) -> list[Path]:
         """Returns every file in the folder and below, without hidden ones."""
-        return [
-            path
-            for path in files_below(self.folder)
-            if not any(part.startswith(".") for part in path.relative_to(self.folder).parts)
-        ]
+        paths = {path: path.relative_to(self.folder).as_posix() for path in files_below(self.folder)}
+        return [path for path, name in paths.items() if not re.search(r"(^|/)\.", name)]
 
     def config_files(self, *, with_code: bool) -> list[Path]:
         """Returns the files that define the network; all files if code runs, because it may read any of them."""
         return self.all_files() if with_code and self.named_code() else files_in(self.folder, *_CONFIG_PATTERNS)
 
-    def code_elsewhere(self) -> str | None:
-        """Returns the name of code in another repository that the checkpoint refers to, or None."""
-        return next((name for name in self.named_code() if _ELSEWHERE in name), None)
+    def code_elsewhere(self, *, with_code: bool) -> str | None:
+        """Returns the name of code in another repository that runs, or None."""
+        return next((name for name in self.named_code() if with_code and _ELSEWHERE in name), None)
 
     def named_code(self) -> list[str]:
         """Returns the classes outside the libraries that the checkpoint refers to."""
@@ -327,25 +295,42 @@ class Checkpoint:
             raise UserError(f"{self.folder / index} names {name}, which is not in its folder. {AGAIN}")
         return sorted(shards)
 
-    def has_vocabulary(self) -> bool:
-        """Returns whether any file could hold the tokenizer's vocabulary."""
-        return bool(files_in(self.folder, *_VOCABULARY_PATTERNS))
-
     def tokenizer_files(self) -> list[Path]:
         """Returns the files of the tokenizer."""
         return files_in(self.folder, *_TOKENIZER_PATTERNS)
 
     def sha256(self, paths: Iterable[Path]) -> str:
-        """Returns a hash of files in the folder, in the order of their use; later changes to them are errors.
+        """Returns a hash of files in the folder, in the order of their use; each is read once.
 
         For one file it is the file's hash, for several the hash of their paths and hashes.
         """
+        paths = list(paths)
+        for path in paths:
+            if path not in self._hashed:
+                self._hashed[path] = _state_of(path), sha256_of(path)
         # By path, not by name: the weights of a dense layer are called model.safetensors too.
-        hashes = [(path.relative_to(self.folder).as_posix(), self.hashed.sha256(path)) for path in paths]
+        hashes = [(path.relative_to(self.folder).as_posix(), self._hashed[path][1]) for path in paths]
         if len(hashes) == 1:
             return hashes[0][1]
         listing = "".join(f"{name} {digest}\n" for name, digest in hashes)
         return hashlib.sha256(listing.encode()).hexdigest()
+
+    def require_unchanged(self) -> None:
+        """Checks that no file has changed since it was hashed."""
+        for path, (state, _) in self._hashed.items():
+            if _state_of(path) != state:
+                raise UserError(
+                    f"{path} changed after it was hashed, so vectors would be attributed to the wrong file. Load "
+                    "the model again when nothing writes there any more."
+                )
+
+
+def _state_of(path: Path) -> tuple[int, ...]:
+    try:
+        stat = path.stat()
+    except OSError:  # missing or not accessible: hashing it raises the reason
+        return ()
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
 
 
 def packaged_model() -> Path | None:

@@ -99,15 +99,11 @@ class Embedded(Result):
                 f"{identity.name} has no weights to hash, so its vectors in {self.path} may be outdated. "
                 f"Search in {self.source} instead."
             )
-        if identity.use.whiten is not None:
-            raise UserError(
-                f"the vectors in {self.path} are not whitened. Fit a whitening with `stsbench fit whitening` and "
-                "embed with that."
-            )
-        if _key(identity) != self.key:
+        if _key(identity) != self.key or identity.use.whiten is not None:
+            how = " ".join([use_signature(identity.use), identity.use.whitening]).rstrip()
             raise UserError(
                 f"the vectors in {self.path} are from {self.model} ({self.use}), the queries from "
-                f"{identity.name} ({use_signature(identity.use)}). Use the same model in the same way."
+                f"{identity.name} ({how}). Use the same model in the same way."
             )
 
     def parts(self, size: int = AT_ONCE) -> Iterator[NDArray[np.float32]]:

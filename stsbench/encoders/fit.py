@@ -151,7 +151,10 @@ def fit(
         raise UserError(f"{folder} contains something other than a fit: choose another folder with --out.")
     base = load(encoder)
     _require_plain(base)
-    texts = _sentences(sentences, data_dirs)
+    if isinstance(sentences, str | Path):
+        texts = read_sentences(sentences, [Path(folder) for folder in data_dirs])
+    else:
+        texts = Sentences("given sentences", tuple(sentences))
     embeddings = embed(base, texts.texts, use_cache=use_cache, progress=progress)
     (vectors,) = embeddings.vectors.values()
     settings: dict[str, Any] = {}
@@ -201,12 +204,6 @@ def _require_plain(base: Encoder) -> None:
         raise UserError(
             f"{identity.name} is used with {option_of(name)}, for which nothing is fitted: leave it out."
         )
-
-
-def _sentences(sentences: str | Path | Sequence[str], data_dirs: Sequence[str | Path]) -> Sentences:
-    if isinstance(sentences, str | Path):
-        return read_sentences(sentences, [Path(folder) for folder in data_dirs])
-    return Sentences("given sentences", tuple(sentences))
 
 
 def _whitening(

@@ -60,8 +60,6 @@ _LONGEST_NAME = 60
 _FREE = {"backend", "precision", "revision", "device", "trust_remote_code", *names("afterwards")}
 """Options that may differ from those of the fit."""
 
-_REMEMBERED = ("max_length", "prompt", "attention", "attention_mask")
-
 
 def normalize(vectors: FloatMatrix, out: FloatMatrix | None = None) -> FloatMatrix:
     """Scales rows to unit length; zero vectors stay zero.
@@ -208,15 +206,12 @@ class FitAbout(BaseModel):
                     f"{name}: the {self.method} was fitted with {field} {getattr(fitted, field)!r}: leave out "
                     f"{option_of(field)}, or fit again."
                 )
-        # How mteb reads a sentence cannot be chosen.
-        remembered = () if self.model.kind == OF_MTEB else _REMEMBERED
-        return replace(
-            chosen,
-            template=NO_TEMPLATE,
-            pooling=fitted.pooling if self.model.kind in WITH_POOLINGS else AUTO,
-            revision=chosen.revision or fitted.revision,
-            **{field: getattr(fitted, field) for field in remembered},
-        )
+        free = {field: getattr(chosen, field) for field in _FREE}
+        free |= {"revision": chosen.revision or fitted.revision}
+        if self.model.kind == OF_MTEB:  # how mteb reads a sentence cannot be chosen
+            return Use(**free)
+        pooling = fitted.pooling if self.model.kind in WITH_POOLINGS else AUTO
+        return replace(fitted, template=NO_TEMPLATE, pooling=pooling, **free)
 
     def notes_of(self, name: str, chosen: Use) -> tuple[str, ...]:
         """Returns notes on what was fitted, and on another precision; arguments as in `use_of`."""
@@ -253,17 +248,10 @@ def read_fit(folder: Path) -> tuple[FitAbout, Tensors]:
 
 @dataclass
 class FittedEncoder(Wrapper):
-    """Encodes with the model, then applies the fitted map.
+    """Encodes with the model that it was fitted for, then applies the fitted map.
 
     The map is computed in float64, so that a vector does not depend on the others in its batch. A zero vector (of
     a sentence without tokens or known words) stays zero.
-
-    Attributes:
-        name: as the user named it.
-        about: the content of `fit.json`.
-        base: the model that it was fitted for.
-        tensors: the map, and the ids of the sentences.
-        notes: for the user.
     """
 
     name: str

@@ -26,12 +26,7 @@ from stsbench.encoders.mteb_models import PREFIX, load_from_mteb
 from stsbench.encoders.poolers import AUTO, parse_pooling
 from stsbench.encoders.prompts import SidedEncoder, named_prompts, own_prompt, prompts_as_texts
 from stsbench.encoders.protocol import Encoder
-from stsbench.encoders.sentence_transformers import (
-    is_of_model2vec,
-    load_with_library,
-    notes_on_code,
-    read_settings,
-)
+from stsbench.encoders.sentence_transformers import is_of_model2vec, load_with_library, read_settings
 from stsbench.encoders.simple import (
     WORD_VECTOR_SUFFIXES,
     CallableEncoder,
@@ -50,7 +45,6 @@ from stsbench.published.catalogue import (
     checkpoint_named_like,
     identified_checkpoint,
     known_checkpoint,
-    row,
     system,
 )
 from stsbench.published.schema import KnownCheckpoint
@@ -189,9 +183,7 @@ def _load_checkpoint(name: str, use: Use) -> TransformerEncoder | CallableEncode
     _require_readable(checkpoint, use)
     first, second = use.own_prompts or (use.prompt, None)
     settings = choices.settings(replace(use, prompt=first, prompts=None), saved)
-    notes = [*choices.notes, *checkpoint.own_notes()]
-    if use.trust_remote_code:
-        notes += notes_on_code(checkpoint)
+    notes = [*choices.notes, *checkpoint.own_notes(with_code=use.trust_remote_code)]
     if adapter is not None:
         notes.append(f"{checkpoint.name} is an adapter, merged into the weights of {base_of(adapter)}.")
     kind = "sentence-transformers" if saved else "transformer"
@@ -259,22 +251,13 @@ def resolve(name: str, use: Use = USUAL) -> Resolved:
 
 
 def _introduction(known: KnownCheckpoint) -> tuple[str, ...]:
-    """Returns notes on a known checkpoint: its name on the Hub, its pooling, and the scores to expect."""
+    """Returns notes on a known checkpoint: its name on the Hub and its pooling, and what to know of it."""
     about = f"{known.hub} ({known.hub_source}), pooling {known.pooling} ({known.pooling_source})"
-    notes = [f"{known.name} is {about}."]
-    for name in known.expected:
-        averages = [cell for cell in row(name).cells if cell.setting.task.startswith("Avg.")]
-        scores = ", ".join([name, *(f"{cell.column} {cell.printed}" for cell in averages)])
-        notes.append(f"{known.name} is expected to score as {scores}.")
-    return (*notes, *([f"{known.name}: {known.note}"] if known.note else []))
+    return f"{known.name} is {about}.", *([f"{known.name}: {known.note}"] if known.note else [])
 
 
 class Choices:
-    """Makes the open choices of a use for one checkpoint.
-
-    Attributes:
-        notes: on choices made for the user, and on mismatches.
-    """
+    """Makes the open choices of a use for one checkpoint, and notes on them and on mismatches."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self.notes: list[str] = []

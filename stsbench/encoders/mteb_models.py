@@ -58,14 +58,7 @@ def _place(task: str, side: int | None) -> tuple[Any, Any]:
 
 @dataclass
 class MtebEncoder(OwnPooling):
-    """A model of mteb with different prompts for different tasks or sides.
-
-    Attributes:
-        model: mteb's encoder.
-        identity: what the vectors depend on, apart from the prompt.
-        notes: for the user.
-        checkpoint: its folder, if it came from one.
-    """
+    """A model of mteb with different prompts for different tasks or sides; its own identity has none of them."""
 
     model: Any
     identity: Identity
@@ -125,7 +118,7 @@ class MtebEncoder(OwnPooling):
                 show_progress_bar=False,
             )
         if self.checkpoint is not None:
-            self.checkpoint.hashed.require_unchanged()
+            self.checkpoint.require_unchanged()
         return vectors
 
     def _prompt(self, metadata: Any, prompt_type: Any) -> str | None:
@@ -214,7 +207,7 @@ def _of_folder(name: str, checkpoint: Checkpoint, use: Use) -> tuple[Any, _Hashe
         local_files_only=True,
         trust_remote_code=use.trust_remote_code,
     )
-    runs_code_elsewhere = use.trust_remote_code and checkpoint.code_elsewhere() is not None
+    runs_code_elsewhere = checkpoint.code_elsewhere(with_code=use.trust_remote_code) is not None
     return model, None if runs_code_elsewhere else {"files": hashed}
 
 

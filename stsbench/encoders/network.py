@@ -29,21 +29,14 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-_WINDOWS = ("sliding_window", "local_attention")
-
-
 @dataclass
 class Network:
     """A Transformers model on its device, with what turns hidden states into sentence vectors.
 
     Attributes:
-        name: the checkpoint's, for messages.
-        model: the encoder, in evaluation mode.
         head: the dense+tanh on the first token that SimCSE-style training left, or None.
         has_pooler: whether the model's own pooler has trained weights.
         tail: applies the modules after the pooling.
-        pad_id: the padding token.
-        device: where it computes.
         mask: as `Use.attention_mask`.
     """
 
@@ -376,7 +369,8 @@ def attended(mask: "Tensor", kind: str, dtype: Any) -> "Tensor":
 
 def _require_within_window(name: str, config: Any, width: int) -> None:
     """Refuses sequences longer than a window of attention, which our mask would ignore."""
-    windows = [value for key in _WINDOWS if isinstance(value := getattr(config, key, None), int) and value > 0]
+    windows = [getattr(config, key, None) for key in ("sliding_window", "local_attention")]
+    windows = [value for value in windows if isinstance(value, int) and value > 0]
     if windows and width > min(windows):
         raise UserError(
             f"some layers of {name} attend within a window of {min(windows)} sub-words, which --attention-mask "

@@ -94,7 +94,6 @@ def embed(
     poolings: Sequence[str] | None = None,
     normalize: bool | None = None,
     use_cache: bool = True,
-    token_budget: int | None = None,
     progress: Progress = silent,
 ) -> Embeddings:
     """Encodes texts.
@@ -106,7 +105,6 @@ def embed(
         normalize: whether to scale vectors to unit length; None for all processing that the encoder's `Use` asks
             for (normalisation, dimensions, whitening on these texts). The cache holds unprocessed vectors.
         use_cache: whether to read and write the embedding cache. An encoder without a weight hash is never cached.
-        token_budget: padded tokens per batch; by default the encoder's own. It changes vectors by rounding only.
         progress: receives the number of encoded tokens.
 
     Raises:
@@ -116,14 +114,7 @@ def embed(
     poolings = tuple(dict.fromkeys(poolings or (encoder.identity.use.pooling,)))
     if hasattr(encoder, "tail") and hasattr(encoder, "base"):  # maps vectors of another encoder, maybe cached
         require_own_pooling(encoder.identity, poolings)
-        plain = embed(
-            encoder.base,
-            texts,
-            normalize=False,
-            use_cache=use_cache,
-            token_budget=token_budget,
-            progress=progress,
-        )
+        plain = embed(encoder.base, texts, normalize=False, use_cache=use_cache, progress=progress)
         vectors: FloatMatrix = encoder.tail(*plain.vectors.values())
         _require_vectors(vectors, plain.cost.sequences, encoder)
         vectors = _processed(vectors, plain.rows, encoder, normalize)
@@ -157,8 +148,8 @@ def embed(
     sequences = dict(zip(keys, tokenized.sequences, strict=True))
     work = [(key, ids) for key, ids in sequences.items() if not all(key in of for of in known)]
     marks.append(time.perf_counter())
-    by_pooling, budget = dict(zip(poolings, known, strict=True)), token_budget or encoder.token_budget
-    tokens, padded = _encode(encoder, work, by_pooling, caches, budget=budget, progress=progress)
+    by_pooling = dict(zip(poolings, known, strict=True))
+    tokens, padded = _encode(encoder, work, by_pooling, caches, progress)
     for cache in caches:
         cache.add_texts(about_new)
         touch_and_trim(cache.path, cache_size)
@@ -201,8 +192,6 @@ def _encode(
     work: Sequence[_Work],
     known: dict[str, _Known],
     caches: Sequence[EmbeddingCache],
-    *,
-    budget: int,
     progress: Progress,
 ) -> tuple[int, int]:
     """Adds the vectors of new token sequences to the known ones and to the caches.
@@ -219,7 +208,7 @@ def _encode(
             cache.add_vectors({key: of[key] for key in unsaved})
 
     try:
-        for batch, matrices in _forward(encoder, work, tuple(known), budget):
+        for batch, matrices in _forward(encoder, work, tuple(known)):
             if not tokens:
                 size = len(work) * sum(matrix[0].nbytes for matrix in matrices.values() if len(matrix))
                 require_memory(size, f"the vectors of {len(work):,} sentences", "take fewer sentences at a time")
@@ -264,14 +253,14 @@ def _require_vectors(matrix: FloatMatrix, rows: int, encoder: Encoder) -> None:
 
 
 def _forward(
-    encoder: Encoder, work: Sequence[_Work], poolings: Sequence[str], budget: int
+    encoder: Encoder, work: Sequence[_Work], poolings: Sequence[str]
 ) -> Iterator[tuple[Sequence[_Work], dict[str, FloatMatrix]]]:
-    """Yields batches of at most `budget` padded tokens with their vectors, longest first.
+    """Yields batches within the encoder's budget of padded tokens, with their vectors, longest first.
 
     If a batch does not fit in memory, the budget is halved for it and all others.
     """
     order = sorted(work, key=lambda item: -len(item[1]))
-    start = 0
+    start, budget = 0, encoder.token_budget
     while start < len(order):
         longest = max(1, len(order[start][1]))
         batch = order[start : start + max(1, budget // longest)]

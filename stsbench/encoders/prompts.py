@@ -105,12 +105,7 @@ def _by_name(model: str, prompts: Mapping[str, str], name: str) -> str:
 
 @dataclass
 class SidedEncoder(Wrapper):
-    """A model with a prompt for each side of a pair: two encoders that share a network.
-
-    Attributes:
-        sides: the encoders of the first and of the second sentences of pairs.
-        notes: what the user should know.
-    """
+    """A model with a prompt for each side of a pair: two encoders that share a network."""
 
     sides: tuple[Encoder, Encoder]
     notes: tuple[str, ...] = ()

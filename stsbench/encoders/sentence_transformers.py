@@ -51,7 +51,8 @@ def read_settings(checkpoint: Checkpoint) -> TransformerSettings | None:
     Returns None if there are no modules, or if one of them, or an option, is not read natively: then the library
     itself encodes.
     """
-    modules, transformer = checkpoint.modules(), _transformer_config(checkpoint)
+    modules = checkpoint.modules()
+    transformer = next(filter(None, map(checkpoint.json, _TRANSFORMER_CONFIGS)), {})
     kinds = [module.kind for module in modules]
     if (
         kinds[:2] != ["Transformer", "Pooling"]
@@ -73,11 +74,6 @@ def read_settings(checkpoint: Checkpoint) -> TransformerSettings | None:
     closes = bool(tail) and tail[-1] == TailModule("normalize")
     natively = tuple(filter(None, tail[: len(tail) - closes]))
     return TransformerSettings(use, lower_case=lower_case, tail=natively, normalizes=closes)
-
-
-def _transformer_config(checkpoint: Checkpoint) -> dict[str, Any]:
-    files = [checkpoint.json(name) for name in _TRANSFORMER_CONFIGS]
-    return next(filter(None, files), files[0])
 
 
 def _is_plain(checkpoint: Checkpoint, transformer: dict[str, Any]) -> bool:
@@ -154,10 +150,9 @@ def load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder | Sid
 
     def encode(prompt: str, sentences: list[str]) -> Any:
         vectors = model()(sentences, prompt)
-        checkpoint.hashed.require_unchanged()
+        checkpoint.require_unchanged()
         return vectors
 
-    on_code = notes_on_code(checkpoint) if use.trust_remote_code else ()
     own = replace(
         use,
         pooling="own",
@@ -168,11 +163,11 @@ def load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder | Sid
         device="cpu" if is_model2vec else use.device,
     )
     # Any file may be read by a module of unknown kind.
-    weights = None if on_code else checkpoint.sha256(checkpoint.all_files())
+    runs_code_elsewhere = checkpoint.code_elsewhere(with_code=use.trust_remote_code) is not None
+    weights = None if runs_code_elsewhere else checkpoint.sha256(checkpoint.all_files())
     notes = (
         f"{checkpoint.name} is encoded by the {library} library, so truncated sentences are not counted.",
-        *on_code,
-        *checkpoint.own_notes(),
+        *checkpoint.own_notes(with_code=use.trust_remote_code),
     )
 
     def prompted(prompt: str) -> CallableEncoder:
@@ -183,16 +178,6 @@ def load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder | Sid
         first, second = map(prompted, use.own_prompts)
         return SidedEncoder((first, second), notes)
     return prompted(own_prompt(checkpoint) if use.prompt is None else use.prompt)
-
-
-def notes_on_code(checkpoint: Checkpoint) -> tuple[str, ...]:
-    """Returns a note on a trusted checkpoint whose code is in another repository; none if it is not."""
-    elsewhere = checkpoint.code_elsewhere()
-    note = (
-        f"{checkpoint.name} runs code from another repository ({elsewhere}), which is not hashed: its vectors are "
-        "not cached."
-    )
-    return () if elsewhere is None else (note,)
 
 
 def _load_model2vec(checkpoint: Checkpoint, use: Use) -> _Encode:

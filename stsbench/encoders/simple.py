@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import require_file
+from stsbench.base.files import require_file, sha256_of
 from stsbench.data.rows import text_lines
-from stsbench.encoders.checkpoint import HashedFiles
 from stsbench.encoders.protocol import (
     DeviceOutOfMemory,
     FloatMatrix,
@@ -67,16 +66,15 @@ class CallableEncoder(OwnPooling):
             raise UserError(
                 f"{name} raised {_described(error)} for {len(texts)} sentences. Fix it there."
             ) from error
-        expected = f"Return an array of real numbers of shape ({len(texts)}, dimensions)."
         try:
             values = _as_array(returned)
-        except (TypeError, ValueError, OverflowError, RuntimeError) as error:
-            raise UserError(
-                f"{name} returned {type(returned).__name__}, not a matrix of numbers. {expected}"
-            ) from error
+            kind = f"{values.dtype} of shape {values.shape}"
+        except (TypeError, ValueError, OverflowError, RuntimeError):
+            values, kind = np.empty(0), f"{type(returned).__name__}, which is not a matrix of numbers,"
         if values.dtype.kind not in "fiub" or values.ndim != 2 or len(values) != len(texts) or not values.shape[1]:
             raise UserError(
-                f"{name} returned {values.dtype} of shape {values.shape} for {len(texts)} sentences. {expected}"
+                f"{name} returned {kind} for {len(texts)} sentences. "
+                f"Return an array of real numbers of shape ({len(texts)}, dimensions)."
             )
         # A copy, because a callable may reuse its array.
         return as_float32(values, name)
@@ -162,13 +160,11 @@ class StaticEncoder(OwnPooling):
     notes: tuple[str, ...] = ()
     token_budget: int = 65_536  # words
     _vectors: dict[str, NDArray[np.float32] | None] = field(default_factory=dict, repr=False)
-    _hashed: HashedFiles = field(default_factory=HashedFiles, repr=False)
 
     @cached_property
     def identity(self) -> Identity:  # type: ignore[override]
-        digest = self._hashed.sha256(self.path)
         use = own_use("avg", self.chosen)
-        return Identity(self.name, "static", use, weights_sha256=digest, modules=("lower_case",))
+        return Identity(self.name, "static", use, sha256_of(self.path), modules=("lower_case",))
 
     def tokenize(self, texts: Sequence[str]) -> Tokenized:
         words = [text.lower().split() for text in texts]
@@ -204,14 +200,11 @@ class StaticEncoder(OwnPooling):
 
     @contextmanager
     def _opened(self) -> Iterator[BinaryIO]:
-        """Opens the file and makes sure that it is the one that was hashed."""
-        self._hashed.sha256(self.path)
         try:
             with gzip.open(self.path) if self.path.suffix == ".gz" else self.path.open("rb") as stream:
                 yield cast("BinaryIO", stream)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise UserError(f"{self.path} is not a complete gzip file: download it again.") from error
-        self._hashed.require_unchanged()
 
 
 def _read_layout(stream: BinaryIO, path: Path) -> tuple[int, int | None, bool]:
@@ -291,7 +284,6 @@ class SavedVectors(OwnPooling):
     chosen: Use = USUAL
     notes: tuple[str, ...] = ()
     token_budget: int = field(default=1_000_000, init=False, repr=False)  # characters
-    _hashed: HashedFiles = field(default_factory=HashedFiles, repr=False)
 
     @cached_property
     def identity(self) -> Identity:  # type: ignore[override]
@@ -301,8 +293,8 @@ class SavedVectors(OwnPooling):
             self.path.stem,
             "vectors",
             own_use("own", self.chosen),
-            weights_sha256=self._hashed.sha256(self.path),
-            tokenizer_sha256=self._hashed.sha256(self.sentences),
+            weights_sha256=sha256_of(self.path),
+            tokenizer_sha256=sha256_of(self.sentences),
         )
 
     def tokenize(self, texts: Sequence[str]) -> Tokenized:
@@ -316,9 +308,7 @@ class SavedVectors(OwnPooling):
 
     def vectors(self, sequences: Sequence[TokenSequence]) -> FloatMatrix:
         rows = [self._rows[str(sequence).strip()] for sequence in sequences]
-        vectors = as_float32(self._matrix[rows], str(self.path))
-        self._hashed.require_unchanged()
-        return vectors
+        return as_float32(self._matrix[rows], str(self.path))
 
     @cached_property
     def _matrix(self) -> FloatMatrix:

@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from stsbench.base.errors import UserError
-from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers, reporting_failures
+from stsbench.base.files import files_in
+from stsbench.encoders.checkpoint import VOCABULARY_PATTERNS, Checkpoint, quiet_transformers, reporting_failures
 
 # Models whose position ids start after the padding id, so that this many positions cannot be used.
 _OFFSET_POSITIONS = re.compile("roberta|camembert|mpnet|longformer|ernie_m|data2vec-text|luke|ibert|xmod|lilt|esm")
@@ -154,7 +155,7 @@ def _load(checkpoint: Checkpoint, *, trust_remote_code: bool) -> Any:
 
     with quiet_transformers(), reporting_failures(f"load the tokenizer of {checkpoint.name}"):
         tokenizer: Any = AutoTokenizer.from_pretrained(checkpoint.folder, trust_remote_code=trust_remote_code)
-    if tokenizer.vocab_files_names and not checkpoint.has_vocabulary():
+    if tokenizer.vocab_files_names and not files_in(checkpoint.folder, *VOCABULARY_PATTERNS):
         # Transformers would use an empty vocabulary, to which every word is unknown.
         raise UserError(f"{checkpoint.folder} holds no tokenizer (such as tokenizer.json). Copy its files there.")
     return tokenizer

@@ -45,10 +45,7 @@ class TransformerEncoder:
     """A Transformers checkpoint, loaded at the first forward pass.
 
     Attributes:
-        checkpoint: its files.
-        settings: how it is used, and what follows the pooling.
         kind: `transformer` or `sentence-transformers`.
-        notes: choices and mismatches that the user should know.
         adapter: merged into the weights; None for none.
         loaded: an encoder of the same checkpoint whose network is shared, or None.
     """
@@ -74,7 +71,7 @@ class TransformerEncoder:
             weights_hash = hash_with(self.adapter, weights_hash, adapter_file(self.adapter))
             config_hash = hash_with(self.adapter, config_hash, self.adapter.folder / ADAPTER_CONFIG)
             modules = ("lora", *modules)
-        runs_code_elsewhere = use.trust_remote_code and checkpoint.code_elsewhere() is not None
+        runs_code_elsewhere = checkpoint.code_elsewhere(with_code=use.trust_remote_code) is not None
         return Identity(
             name=checkpoint.name,
             kind=self.kind,
@@ -127,7 +124,7 @@ class TransformerEncoder:
         vectors = self._network(sequences, poolings, padding=padding, without=self._empty_template)
         # Weights may be memory-mapped, so a change of the file changes the network.
         for checkpoint in filter(None, (self.checkpoint, self.adapter)):
-            checkpoint.hashed.require_unchanged()
+            checkpoint.require_unchanged()
         return vectors
 
     @property

@@ -2,7 +2,7 @@
 
 The parameters of `load`, command-line options, cache key, signature, run name, labels, sweeps and `diagnose`
 iterate over the fields of `Use`. A new option is a field here and the code that obeys it; what cannot obey it says
-so in `not_obeyed` (encoders of sentence-transformers) and `_REMEMBERED` (fitted encoders).
+so in `not_obeyed` (encoders of sentence-transformers).
 """
 
 import re

@@ -220,12 +220,8 @@ def _ending_of(name: str) -> str:
 # The prefix under which SimCSE's training code stores its dense+tanh head.
 _HEAD = "mlp.dense."
 
-ACTIVATIONS = {
-    "torch.nn.modules.linear.Identity": "Identity",
-    "torch.nn.modules.activation.Tanh": "Tanh",
-    "torch.nn.modules.activation.ReLU": "ReLU",
-    "torch.nn.modules.activation.GELU": "GELU",
-    "torch.nn.modules.activation.Sigmoid": "Sigmoid",
+ACTIVATIONS = {"torch.nn.modules.linear.Identity": "Identity"} | {
+    f"torch.nn.modules.activation.{name}": name for name in ("Tanh", "ReLU", "GELU", "Sigmoid")
 }
 """The activations of dense modules that are read natively, by their names in configurations."""
 

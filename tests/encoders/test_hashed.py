@@ -14,7 +14,6 @@ from stsbench.encoders import tokenizer as tokenizer_module
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 from stsbench.encoders.sentence_transformers import write_modules
-from stsbench.encoders.simple import SavedVectors
 from stsbench.encoders.template import Template
 from stsbench.encoders.transformer import TransformerSettings, recut
 from stsbench.encoders.use import Use
@@ -114,23 +113,7 @@ def test_a_tokenizer_that_changes_while_it_is_read_is_reported(name, two, monkey
     refused(f"here/{name}", encoder)
 
 
-def test_other_files_that_change_after_their_hash_are_reported(tiny, tmp_path, edit):
-    words, texts, matrix = (tmp_path / name for name in ("words.txt", "t.txt", "vectors.npy"))
-    words.write_text("dog 1 2\ncat 3 4\n")
-    encoder = load(words)
-    _ = encoder.identity
-    words.write_text("dog 5 2\ncat 3 4\n")
-    refused(r"words\.txt", encoder)
-
-    texts.write_text("\n".join(TEXTS))
-    np.save(matrix, np.eye(3))
-    saved = SavedVectors(matrix, texts)
-    assert vectors(saved).tolist() == np.eye(3).tolist()
-    with matrix.open("r+b") as stream:
-        stream.seek(-8, 2)
-        stream.write(b"\0" * 8)
-    refused(r"vectors\.npy", saved)
-
+def test_files_of_other_modules_that_change_after_their_hash_are_reported(tiny, edit):
     pytest.importorskip("sentence_transformers")
     folder = tiny()
     write_modules(folder, TransformerSettings(Use(pooling="avg")), 32, [])

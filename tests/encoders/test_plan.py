@@ -17,10 +17,10 @@ TEXTS = ["x" * length for length in (3, 9, 1, 4, 4, 7, 2, 5)]
 class Recorder:
     """Encodes a text as its length, and notes the batches; runs out of memory above `room` padded tokens."""
 
-    def __init__(self, room=10**9, weights=None):
+    def __init__(self, room=10**9, weights=None, budget=20):
         self.identity = Identity("recorder", "transformer", own_use("avg"), weights_sha256=weights)
         self.notes: tuple[str, ...] = ()
-        self.token_budget = 20
+        self.token_budget = budget
         self.room = room
         self.batches: list[list[int]] = []
 
@@ -83,15 +83,15 @@ def test_batches_keep_to_the_budget_longest_first():
     assert found.vectors["avg"][found.rows, 0].tolist() == [len(text) for text in TEXTS]
     assert found.cost.tokens == 9 + 7 + 5 + 4 + 3 + 2 + 1
     assert found.cost.padded_tokens == sum(max(batch) * len(batch) for batch in encoder.batches)
-    alone = Recorder()
-    embed(alone, TEXTS, token_budget=1)
+    alone = Recorder(budget=1)
+    embed(alone, TEXTS)
     assert alone.batches == [[9], [7], [5], [4], [3], [2], [1]], "longer texts than the budget are batches alone"
 
 
 def test_out_of_memory_halves_the_budget_for_all_that_follow():
-    encoder = Recorder(room=9)
+    encoder = Recorder(room=9, budget=64)
     texts = [*TEXTS, *(f"{'x' * n}" for n in (6, 8))]
-    found = embed(encoder, texts, token_budget=64)
+    found = embed(encoder, texts)
     assert found.vectors["avg"][found.rows, 0].tolist() == [len(text) for text in texts]
     assert all(max(batch) * len(batch) <= 9 for batch in encoder.batches)
     assert max(len(batch) for batch in encoder.batches) > 1

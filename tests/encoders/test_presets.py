@@ -7,10 +7,12 @@ import string
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
+from stsbench.encoders import transformer
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 from stsbench.encoders.template import read_template, template_names
@@ -193,9 +195,8 @@ def assert_equal(folder, preset, theirs):
     norms = np.linalg.norm(expected, axis=1, keepdims=True)
 
     def vectors(token_budget):
-        found = embed(
-            encoder, SENTENCES[: len(theirs)], normalize=False, use_cache=False, token_budget=token_budget
-        )
+        with patch.dict(transformer._TOKEN_BUDGETS, cpu=token_budget):
+            found = embed(encoder, SENTENCES[: len(theirs)], normalize=False, use_cache=False)
         return found.vectors[encoder.identity.use.pooling][found.rows]
 
     off = np.linalg.norm(vectors(1) - expected, axis=1) / norms[:, 0]

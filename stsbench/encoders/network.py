@@ -369,8 +369,8 @@ def attended(mask: "Tensor", kind: str, dtype: Any) -> "Tensor":
 
 def _require_within_window(name: str, config: Any, width: int) -> None:
     """Refuses sequences longer than a window of attention, which our mask would ignore."""
-    windows = [getattr(config, key, None) for key in ("sliding_window", "local_attention")]
-    windows = [value for value in windows if isinstance(value, int) and value > 0]
+    keys = ("sliding_window", "local_attention")
+    windows = [value for key in keys if isinstance(value := getattr(config, key, None), int) and value > 0]
     if windows and width > min(windows):
         raise UserError(
             f"some layers of {name} attend within a window of {min(windows)} sub-words, which --attention-mask "

@@ -18,7 +18,6 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 import stsbench as sb
-from stsbench.cli.app import commands
 
 ROOT = Path(__file__).resolve().parents[1]
 CI = ROOT / ".ci"
@@ -214,18 +213,6 @@ EXAMPLE = "examples/github-actions.yml"
 def example_steps() -> list[dict[str, Any]]:
     """Return the steps of the example workflow that run a command."""
     return [step for job in read_yaml(EXAMPLE)["jobs"].values() for step in job["steps"] if "run" in step]
-
-
-def test_the_example_workflow_measures_and_checks_with_the_base_alone() -> None:
-    lines = [step["run"] for step in example_steps()]
-    verbs = ["pip install", "stsbench data", "stsbench run", "pip install", "stsbench check", "stsbench check"]
-    assert [" ".join(line.split()[:2]) for line in lines] == verbs
-    assert lines[0::3] == [f'pip install "{name} @ git+$STSBENCH"' for name in ("stsbench[minilm]", "stsbench")]
-    assert "--margin" in lines[-1]
-    assert read_yaml(EXAMPLE)["jobs"]["check"]["needs"] == "measure"
-    for path in (ROOT / ".github/ISSUE_TEMPLATE").glob("[!c]*.yml"):
-        named = [words.split()[0].strip("`") for words in path.read_text(encoding="utf-8").split("stsbench ")[1:]]
-        assert set() < set(named) <= set(commands()), path
 
 
 @pytest.mark.shared

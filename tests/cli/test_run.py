@@ -47,19 +47,6 @@ def test_a_run_prints_a_table_and_records_it(stsbench: Stsbench, monkeypatch: py
     assert ["encoding" in stsbench(*PLAIN, *quiet).err for quiet in ((), ("--quiet",))] == [True, False]
 
 
-def test_transfer_tasks_have_a_table_of_their_own(stsbench: Stsbench) -> None:
-    done = stsbench("run", "--encoder-module", "toys:words", "--tasks", "sample-questions,sample,sample-products")
-    sts, transfer = done.out.split("\n\n")[:2]
-    assert "sample-questions" not in sts
-    assert transfer.splitlines()[0].split() == ["model", "sample-questions", "sample-products", "Avg.", "transfer"]
-    record = sb.load_run("runs/toys_words-own-sample-questions_sample_sample-products")
-    rows = list(csv.DictReader(io.StringIO(stsbench("show", record.folder, "--csv").out)))
-    printed = {(row["task"], row["metric"]): float(row["score"]) for row in rows if not row["subset"]}
-    for metric in ("acc", "devacc"):
-        number: Any = record.scores_of("transfer")[0].number(metric)
-        assert printed["sample-questions", metric] == pytest.approx(100 * number.value)
-
-
 @pytest.mark.parametrize(
     ("options", "name"),
     [
@@ -105,15 +92,6 @@ def test_subsets_of_your_own_pairs_are_a_part_of_the_measurement(stsbench: Stsbe
     assert "data is" in stsbench("check", "odd", "--baseline", "half").err
     assert "data is" in stsbench("compare", "odd", "half").err
     stsbench(*own, "--subset-column", "domain").demand_one_sentence("no column 'domain'", records=2)
-
-
-def test_zero_vectors_are_counted_and_an_undefined_correlation_is_a_dash(stsbench: Stsbench) -> None:
-    done = stsbench("run", "-m", "toys:some_zero", "--tasks", "sample")
-    count = sb.load_run("runs/toys_some_zero-own-sample").scores[0].counts["zero_pairs"]
-    assert count > 0
-    assert f"toys:some_zero: {count} pairs with a zero vector, scored 0" in done.out
-    constant = stsbench("run", "-m", "toys:constant", "--tasks", "sample")
-    assert set(constant.out.splitlines()[2].split()[1:]) == {"–"}
 
 
 def test_modified_data_is_noted_printed_and_recorded(
@@ -205,6 +183,28 @@ def test_what_reads_records_and_cached_vectors_imports_no_torch(tiny_bert: Path,
     )
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, cwd=tmp_path)
     assert sb.load_run(tmp_path / "again").encoding["encoded"] == 0
+
+
+def test_another_measurement_does_not_replace_a_record_without_overwrite(stsbench: Stsbench) -> None:
+    for number, line in enumerate(
+        (
+            "sample --interval independent",
+            "sample --metric pearson",
+            "sample --aggregation mean",
+            "sample-questions --classifier-seed 7",
+            "sample-questions --kfold 3",
+        )
+    ):
+        tasks, *choice = line.split()
+        run, out = ("run", "-m", "toys:words", "--tasks", tasks), f"out{number}"
+        assert stsbench(*run, "--out", out).code == 0
+        before = sb.load_run(out)
+        refused = stsbench(*run, *choice, "--out", out)
+        assert (refused.code, "holds another measurement" in refused.err, sb.load_run(out)) == (2, True, before)
+        assert stsbench(*run, *choice, "--out", out, "--overwrite").code == 0
+        assert sb.load_run(out) != before
+        assert stsbench(*run, *choice).code == 0
+    assert len(list(Path("runs").iterdir())) == 5
 
 
 def test_a_folder_that_another_run_fills_meanwhile_or_with_other_results_is_kept(

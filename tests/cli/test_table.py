@@ -152,30 +152,12 @@ def test_a_command_ends_with_its_code_and_prints(folder: Stsbench, line: str, co
     assert (done.code, words in done.out + done.err) == (code, True), done
 
 
-def test_too_few_pairs_for_a_margin_end_with_3(folder: Stsbench) -> None:
-    worse, better = sorted(("a", "b"), key=lambda name: sb.load_run(name).scores[0].value or 0)
-    loss = abs(sb.check(worse, baseline=better, margin=0.01).cells[0].difference or 0)
-    unsure = folder("check", worse, "--baseline", better, "--margin", f"{loss + 0.01:.4f}", "--junit", "check.xml")
-    assert unsure.code == 3
-    assert ET.parse("check.xml")
-
-
 def test_programs_read_the_verdict(folder: Stsbench) -> None:
     bad = ("check", "bad.json", *AGAINST.split())
     result = json.loads(folder(*bad, "--json", "--junit", "reports/check.xml").out)
     assert (result["verdict"], result["against"]) == ("fail", [ROW])
     (suite,) = ET.parse("reports/check.xml").getroot()
     assert (suite.attrib["tests"], suite.attrib["failures"]) == ("6", "1")
-
-
-def test_an_imported_record_is_shown_checked_and_has_nothing_to_analyse(folder: Stsbench) -> None:
-    done = folder("import", "good.json", "--out", "theirs", "--model", "all-MiniLM-L6-v2")
-    assert "all-MiniLM-L6-v2  72.37" in done.out
-    assert folder("show", "theirs").out == done.out
-    assert folder("check", "theirs", *AGAINST.split()).code == 0
-    for command in ("explain", "explain geometry", "length-bias"):
-        (line,) = folder(*command.split(), "theirs", "--json").err.strip().splitlines()
-        assert "all-MiniLM-L6-v2 was imported" in line
 
 
 def test_show_prints_what_run_printed_and_several_records_side_by_side(folder: Stsbench) -> None:
@@ -229,17 +211,6 @@ def test_rank_leaves_experiments_out_and_its_options_matter(folder: Stsbench) ->
     assert "note: left out: tried is an experiment" in done.err
     both = [json.loads(folder("rank", "a", "b", "--json", *more).out) for more in ((), ("--simultaneous",))]
     assert [result["simultaneous"] for result in both] == [False, True]
-
-
-def test_citations_are_bibtex_with_comments(stsbench: Stsbench, sts13: Path, pairs_file: Path) -> None:
-    stsbench("run", "-m", "toys:words", "--tasks", "STS13", "--data-dir", sts13, "--out", "a")
-    stsbench("run", "-m", "toys:words", "--data", pairs_file, "--out", "b")
-    done = stsbench("cite", "a", "b")
-    entries = re.findall(r"^@(\w+)\{([^,]+),$", done.out, re.MULTILINE)
-    assert (done.code, entries) == (0, [("inproceedings", "agirre-etal-2013-sem")])
-    outside = re.sub(r"^@.*?^\}", "", done.out, flags=re.MULTILINE | re.DOTALL)
-    assert all(line.startswith("%") for line in outside.splitlines() if line)
-    assert set(json.loads(stsbench("cite", "a", "b", "--json").out)) == {"toys:words", "STS13", "pairs"}
 
 
 def test_explain_prints_each_analysis_when_it_is_done_and_reports_failures_last(

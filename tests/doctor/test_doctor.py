@@ -57,13 +57,6 @@ def test_a_library_that_cannot_be_loaded_is_a_problem_and_no_traceback(monkeypat
     assert found()["device"] == ("problem", "libcudart.so.13: cannot open shared object file")
 
 
-def test_a_working_folder_that_was_deleted_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "gone").mkdir()
-    monkeypatch.chdir(tmp_path / "gone")
-    (tmp_path / "gone").rmdir()
-    assert found()["working folder"][0] == "problem"
-
-
 def test_a_cache_that_is_a_file_or_holds_what_cannot_be_read_is_a_problem(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,13 +94,3 @@ def test_a_package_that_is_missing_is_a_problem(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(room, "version", version)
     assert found()["pandas"][0] == "problem"
     assert found()["pandas"][1].startswith("not installed: pip install 'pandas")
-
-
-@pytest.mark.shared
-def test_the_benchmark_data_is_found_where_the_variable_says(
-    senteval: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("STSBENCH_DATA", str(senteval))
-    findings = found()
-    assert findings["STS data, text senteval"][0] == "ok"
-    assert findings["transfer data, text senteval"][0] == "ok"

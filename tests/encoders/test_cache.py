@@ -14,6 +14,9 @@ from stsbench.encoders.cache import (
     _SCHEMA,
     DEFAULT_MAX_BYTES,
     EmbeddingCache,
+    cache_files,
+    clear_cache,
+    embeddings_dir,
     max_cache_bytes,
     touch_and_trim,
 )
@@ -172,3 +175,17 @@ def test_the_size_limit_is_read_or_refused(text, size, monkeypatch):
             max_cache_bytes()
     else:
         assert max_cache_bytes() == size
+
+
+def test_the_cache_can_be_listed_and_cleared_but_for_files_of_others(tiny, sentences):
+    assert cache_files() == []
+    assert clear_cache() == 0
+    embed(load(tiny()), sentences)
+    (embeddings_dir() / f"{'0' * 32}.vectors").write_bytes(b"damaged")
+    (embeddings_dir() / "mine.txt").write_text("not ours")
+    (file,) = cache_files()
+    assert (file.vectors, file.identity["pooling"]) == (8, "avg")
+    assert file.identity["name"].endswith("tiny-bert")
+    assert file.size == file.path.stat().st_size
+    assert clear_cache() == file.size + len(b"damaged")
+    assert [path.name for path in embeddings_dir().glob("[!.]*")] == ["mine.txt"]

@@ -1,9 +1,6 @@
 """The evaluator in the trainers of sentence-transformers themselves, and the code of the page on trainings."""
 
 import csv
-import re
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -150,52 +147,3 @@ def test_early_stopping_without_an_evaluator_is_told(sentence_model, rows, tmp_p
     trainer = trained(sentence_model(), rows, tmp_path, callbacks=[StopWithoutRise()])
     with pytest.raises(sb.UserError, match="give the trainer an StsEvaluator"):
         trainer.evaluate(rows)
-
-
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "in-training.md"
-
-
-def _blocks():
-    if not PAGE.is_file():
-        pytest.skip("needs docs/")
-    return re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-
-
-def _small(code):
-    """Return a block that takes four steps and measures after every second, on the data that is here."""
-    smaller = code.replace('"out"', '"out", max_steps=4, use_cpu=True, disable_tqdm=True')
-    return smaller.replace("eval_steps=100", "eval_steps=2").replace("every=100", "every=2")
-
-
-def test_the_code_of_the_page_is_short_and_runs(
-    sentence_model,
-    tiny_bert,
-    rows,
-    benchmark_folder,
-    tmp_path,
-    monkeypatch,
-    capsys,
-):
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("STSBENCH_DATA", str(benchmark_folder))
-    of_library, of_transformers = _blocks()
-    assert all(len(code.strip().splitlines()) <= 12 for code in (of_library, of_transformers))
-
-    model = sentence_model()
-    names: dict[str, Any] = {"model": model, "rows": rows, "loss": CosineSimilarityLoss(model)}
-    exec(_small(of_library), names)
-    assert [line["step"] for line in names["evaluator"].dev.history] == [2, 4]
-    assert "sts-b-dev_spearman_cosine" in capsys.readouterr().out
-
-    tokenizer = AutoTokenizer.from_pretrained(tiny_bert, model_max_length=64)
-    tokens = rows.map(lambda row: tokenizer(row["sentence1"], truncation=True) | {"label": row["score"]})
-    names = {
-        "model": AutoModelForSequenceClassification.from_pretrained(tiny_bert, num_labels=1),
-        "rows": tokens.select_columns(["input_ids", "attention_mask", "label"]),
-        "tokenizer": tokenizer,
-    }
-    exec(_small(of_transformers), names)
-    logged = [line for line in names["trainer"].state.log_history if "eval_sts-b-dev_spearman_cosine" in line]
-    assert [line["step"] for line in logged] == [2, 4]

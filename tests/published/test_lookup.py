@@ -28,31 +28,6 @@ def output(*arguments: str, error: bool = False) -> str:
 
 
 @pytest.mark.parametrize(
-    ("line", "values", "note"),
-    [
-        ("list systems", ["esimcse-bert-base", "78.27"], ""),
-        ("show esimcse-arxiv-v1-1", ["0.7298"], ""),
-        ("show esimcse-coling2022-3 --markdown", ["| esimcse-bert-base | 73.40 |"], ""),
-        ("show hume-sts --markdown", ["| pairs | 50 | 50 | 40 | 30 |"], ""),
-        ("row unsup-simcse-bert-base", ["76.25", "74.54 simcse-slides-sts/unsup-simcse-bert-base-preprint"], ""),
-        ("row minilm", [" 72.37 ", " 85.39 "], "The source prints scores from 0 to 1"),
-        ("show esimcse-coling2022-11", [], "No row can be read"),
-        ("show mocose-acl2022-1", [], "lost many decimal points"),
-        ("row mocose-acl2022-6/batch-64", [], "has 7125, read as 77.25"),
-        ("row mocose-acl2022-6/batch-64 --json", [], "mocose-acl2022.txt, line 617"),
-        ("row cot-bert", [], 'ReadMe.md of ZBWpro/CoT-BERT at f030f6d4, under "Results"'),
-    ],
-)
-def test_commands_print_what_the_papers_print_and_name_their_source(
-    line: str, values: list[str], note: str
-) -> None:
-    printed = output(*line.split()).replace("\n", " \n")
-    assert [value for value in values if value not in printed] == []
-    assert note in output(*line.split(), error=True)
-    assert not note or note not in output(*line.split(), "--quiet", error=True)
-
-
-@pytest.mark.parametrize(
     ("arguments", "keys", "values"),
     [
         (["list", "checkpoints"], "checkpoint hub hub_source pooling expected", {"checkpoint": "e5-small"}),

@@ -208,20 +208,6 @@ def test_a_name_is_text_whatever_it_holds(name: str) -> None:
     assert not [each for each in root.iter() if "onload" in each.attrib]
 
 
-def test_a_notebook_shows_it_with_a_description_and_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("IPython")
-    displayed: list[Any] = []
-    monkeypatch.setattr("IPython.display.display", displayed.append)
-    figure = new_figure()
-    with style():
-        figure.add_subplot().set_xlabel("step")
-    figure._ipython_display_()
-    (image,) = displayed
-    data, metadata = image._repr_mimebundle_()
-    assert data["image/png"]
-    assert metadata == {"image/png": {"alt": "Figure: step", "width": 475}}
-
-
 def test_it_is_described_by_its_panels_and_names_on_one_line() -> None:
     figure = new_figure()
     left, right = figure.subplots(1, 2)

@@ -86,15 +86,6 @@ def test_mistakes_are_named(scores):
         Table(scores).to("html")
 
 
-@pytest.mark.parametrize("decimals", [0, 1, 4])
-def test_readers_get_the_asked_decimals(decimals):
-    for style in ("terminal", "markdown", "latex"):
-        assert (
-            f"{78.98765:.{decimals}f}"
-            in Table(pd.DataFrame({"x": [78.98765]}), decimals=decimals).to(style).split()
-        )
-
-
 def printed(table, width, **options):
     stream = io.StringIO()
     print_table(table, Console(file=stream, width=width, **options), headline="Avg.")

@@ -44,5 +44,3 @@ def scored_again(record):
         for score, rows in zip(record.scores, rows_of_scores(record), strict=True)
     )
     return record.model_copy(update={"scores": scores})
-
-

@@ -1,15 +1,9 @@
-"""Every figure that stsbench draws, on invented numbers and with names of every length.
+"""Every figure that stsbench draws, on invented numbers and with names of every length."""
 
-    python tests/support/gallery.py FOLDER [column|page]
-
-writes them all as PNG, to be looked at side by side; the tests hold that nothing in them is cut or covered.
-"""
-
-import sys
 from collections.abc import Callable
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,7 +18,6 @@ from stsbench.judging.rank import RankResult
 from stsbench.judging.seeds import SeedsComparison
 from stsbench.published.catalogue import exhibits
 from stsbench.render.charts import curves
-from stsbench.render.figures import FigureSize, look, save_figure
 from stsbench.reports.training import seed_figure
 from stsbench.reproduction.reproduced import Cost, ReproducedCell, Reproduction
 from stsbench.reproduction.table_plan import plan_of
@@ -147,12 +140,3 @@ MADE: dict[str, Callable[[], Any]] = {
 def drawn(made):
     """Return the figure of what was made, which may be one."""
     return made if hasattr(made, "savefig") else made.plot()
-
-
-if __name__ == "__main__":
-    size = cast(FigureSize, sys.argv[2] if len(sys.argv) > 2 else "column")
-    with look(size):
-        for name, make in MADE.items():
-            print(
-                save_figure(drawn(make()), Path(sys.argv[1]) / f"{name.replace(', ', '-').replace(' ', '-')}.png")
-            )

@@ -176,3 +176,5 @@ def test_both_kinds_of_task(measure: Measure, tmp_path: Path) -> None:
     assert " Transfer: " in result.sentence
     assert sb.compare(tmp_path / "0.0", tmp_path / "0.5").to_dict() == result.to_dict()
     assert ["subset" in result.table(subsets=shown)[0].frame for shown in (False, True)] == [False, True]
+    with pytest.raises(sb.UserError, match="needs intervals"):
+        sb.compare(a, b, intervals=sb.Intervals(None))

@@ -97,6 +97,7 @@ def test_jobs_are_cells_times_seeds_and_checkpoints_have_none() -> None:
         "batch 32, postprocessing none, seed 2",
         "batch 32, postprocessing whiten, seed 1",
     ]
+    assert jobs[0].cell == {"optimiser.batch": 32, "postprocessing": "none"}
     assert jobs[0].recipe is not None
     assert (jobs[0].recipe["optimiser"]["batch"], jobs[0].recipe["seed"]) == (32, 1)
     rows = made(axes={"row": {"base": {"checkpoint": "minilm", "pooling": "avg"}, "ours": {}}}, seeds=[1, 2])

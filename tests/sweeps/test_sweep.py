@@ -123,7 +123,10 @@ def test_what_is_done_is_not_done_again_and_a_changed_axis_adds_jobs(
     pd.testing.assert_frame_equal(again.frame, finished.frame)
     stamps = {path: path.stat().st_mtime_ns for path in (folder / "jobs").rglob("*")}
     changes = {"axes": {"postprocessing": ["none", {"dimensions": 8}]}, "seeds": [2, 3]}
-    more = sb.sweep(experiment(**finished.experiment.model_dump() | changes), folder)
+    asked = experiment(**finished.experiment.model_dump() | changes)
+    planned = sb.sweep(asked, folder, status=True)
+    assert [state.state for state in planned.jobs] == ["done", "waiting", "waiting", "waiting"]
+    more = sb.sweep(asked, folder)
     # The third seed, and the second one again, as its checkpoint was not kept.
     assert len(serial) == 2
     assert more.is_complete

@@ -25,6 +25,7 @@ ANALYSES = {
     "repetition-bias": "stsbench.analysis.repetition_bias:RepetitionBias",
     "stability": "stsbench.analysis.stability:Stability",
     "probes": "stsbench.analysis.probes:Probes",
+    "threshold": "stsbench.analysis.threshold:Threshold",
     "retrieve": "stsbench.analysis.retrieve:Retrieve",
 }
 """The class of each analysis by name; it is imported when it is used."""

@@ -133,6 +133,22 @@ def load_labelled(task: str, data_dirs: Sequence[Path] = (), *, text: str = "sen
     )
 
 
+def labelled_pairs(task: str, data_dirs: Sequence[Path] = ()) -> StsData:
+    """Reads a task of pairs with two labels, such as MRPC, as pairs with the gold scores 0 and 1."""
+    entry = data_set(task)
+    data = load_labelled(task, data_dirs, text=next(iter(entry.texts)))
+    if len(data.classes) != 2 or data.items["sentence2"].isna().any():
+        raise UserError(f"{entry.task} does not have pairs with two labels.")
+    gold = data.items["label"].map(data.classes.index)
+    columns = (data.items[name] for name in ("item_id", "sentence1", "sentence2"))
+    pairs = pair_table(
+        Pair(entry.task, "all", item, label, first, second)
+        for label, item, first, second in zip(gold, *columns, strict=True)
+    )
+    account = {name: getattr(data, name) for name in ("status", "sha256", "files", "problems")}
+    return StsData(entry.task, "all", data.text, pairs, (0.0, 1.0), **account)
+
+
 def load_sample() -> StsData:
     """Reads the sample's scored pairs (`sample/pairs.tsv`); the column `design` describes the design of a pair.
 

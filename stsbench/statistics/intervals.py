@@ -7,16 +7,17 @@ of the same items Newcombe's interval. A level outside (0, 1) raises a ValueErro
 
 import math
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import nctdtr, ndtr, ndtri, stdtr, stdtrit
 
-from stsbench.statistics import LEVEL, Reason
+from stsbench.statistics import LEVEL, Dependence, Reason
 from stsbench.statistics.correlations import Metric
-from stsbench.statistics.dependence import Variance
+from stsbench.statistics.dependence import Sharing, Variance, variance
+from stsbench.statistics.influence import ratio_terms
 
 _ROUNDING = 1e-12
 """Correlations this close to 1 count as 1."""
@@ -205,6 +206,31 @@ def reach_of_mean(deviation: float, size: int, level: float = LEVEL) -> float:
         level: the coverage of the interval.
     """
     return float(t_quantile((1 + level) / 2, size - 1) * deviation / size**0.5)
+
+
+def design_effect(
+    shares: Iterable[tuple[ArrayLike, ArrayLike]], sharing: Sharing, method: Dependence, level: float = LEVEL
+) -> float:
+    """Returns by how much shared sentences multiply the variance of some shares, on average; at least 1.
+
+    The part above 1 is estimated, so it is multiplied by the squared ratio of the quantiles of Student's t and of
+    the normal distribution at `level` (as Korn and Graubard 1998).
+
+    Args:
+        shares: (n,) masks of pairs: those counted, and those among which they are counted.
+        sharing: of the n pairs.
+        method: which pairs are dependent.
+        level: the one-sided confidence of the bound that uses it.
+    """
+    spreads = []
+    for counted, among in shares:
+        inside = np.asarray(among, dtype=bool)
+        spreads.append(variance(ratio_terms(np.asarray(counted) & inside, inside), sharing, method))
+    if not (spreads := [spread for spread in spreads if spread.independent > 0]):
+        return 1.0
+    ratio = np.mean([spread.value / spread.independent for spread in spreads])
+    wider = t_quantile(level, float(np.mean([spread.df for spread in spreads]))) / t_quantile(level)
+    return float(1 + (ratio - 1) * wider**2)
 
 
 def check_level(level: float) -> None:

@@ -1,0 +1,315 @@
+"""Threshold: which cutoff separates matches from other pairs at a rate that you choose?"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import nan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
+from scipy.special import betainc
+
+from stsbench.analysis.base import OfTasks, Row, with_intervals
+from stsbench.analysis.inputs import INTERVALS, Estimates, Floats, analysable, parameter
+from stsbench.base.errors import UserError
+from stsbench.cli.options import DATA, LARGEST
+from stsbench.data.benchmarks import labelled_pairs
+from stsbench.data.catalogue import data_sets
+from stsbench.data.tables import load_pairs
+from stsbench.records.kinds import ALL_TASKS
+from stsbench.records.record import RunRecord
+from stsbench.render.table import Table, Tables
+from stsbench.scoring.measure import evaluate
+from stsbench.scoring.settings import Intervals
+from stsbench.scoring.statistic import sharing_of
+from stsbench.scoring.subjects import RecordedModel, ScoredTask, Subject, scored_tasks
+from stsbench.scoring.tasks import canonical
+from stsbench.statistics import Dependence
+from stsbench.statistics.dependence import Sharing
+from stsbench.statistics.influence import Linear
+from stsbench.statistics.intervals import design_effect
+from stsbench.statistics.seeds import generator
+
+Mask = NDArray[np.bool_]
+
+CONFIDENCE = 0.9
+"""The probability that a cutoff meets its target on new pairs."""
+
+FALSE, PRECISION, RECALL = TARGETS = "false matches", "precision", "recall"
+MEASURES = (*TARGETS, "matched", "balanced accuracy")
+CUTOFF, PROBABILITY = "cutoff", "probability"
+FITTED, CARRIED, KEPT = "fitted", "carried", "kept"
+
+_FOLDS, _DRAWS, _STEPS = 5, 200, 20
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledPairs:
+    """The n pairs of a task with their similarities, whether they match, and the sentences that they share."""
+
+    name: str
+    similarity: Floats
+    matches: Mask
+    sharing: Sharing
+
+    @classmethod
+    def of(cls, task: ScoredTask, positive: float | None) -> "LabelledPairs":
+        """Cuts the gold scores of a task, by default at four fifths of their scale."""
+        low, high = task.gold_range
+        lowest = low + 0.8 * (high - low) if positive is None else positive
+        matches = task.pairs["gold"].to_numpy(float) >= lowest
+        if matches.all() or not matches.any():
+            raise UserError(
+                f"{'all' if matches.all() else 'no'} pairs of {task.task} have a gold score of {lowest:g} and "
+                "above: set --positive."
+            )
+        return cls(task.task, task.similarity, matches, sharing_of(task.pairs, folded=True))
+
+    @classmethod
+    def together(cls, tasks: Sequence["LabelledPairs"]) -> "LabelledPairs":
+        """Joins the pairs of several tasks."""
+        columns = ([getattr(task, name) for task in tasks] for name in ("similarity", "matches"))
+        sharing = Sharing.join([task.sharing for task in tasks])
+        return cls(ALL_TASKS, *map(np.concatenate, columns), sharing)
+
+    def take(self, chosen: Mask) -> "LabelledPairs":
+        return LabelledPairs(self.name, self.similarity[chosen], self.matches[chosen], self.sharing.take(chosen))
+
+
+class Threshold(OfTasks):
+    """Find the cutoff of the similarity that meets a target on new pairs with 90 % confidence.
+
+    A pair matches if its gold score is in the top fifth of the scale (`--positive`). Precision, recall and the
+    share matched are measured on pairs that did not choose the cutoff. The figure shows how likely a match is at
+    each similarity.
+
+    Returns:
+        One row per model, task (and `all tasks`), measure and group, with `value`, `low` and `high`. Group
+        `fitted`: the `cutoff` (NaN if none meets the `target`), and on pairs that did not choose it the rate of
+        `false matches` among non-matches, `precision`, `recall`, the share `matched` and `balanced accuracy`.
+        With `carry` the same for the cutoff that makes as many false matches as that of `origin` (`carried`), and
+        for the old number (`kept`). `probability` of a match, by isotonic regression, at each 0.05 of the similarity.
+
+    >>> cut = threshold(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], tasks=["sample"])
+    >>> cut.frame.loc[cut.frame["measure"] == "cutoff", "value"].round(3).tolist()
+    [1.0]
+    """
+
+    number_keys = ("measure", "group")
+    columns = (
+        *("model", "task", "measure", "group", "value", "low", "high"),
+        *("pairs", "matches", "target"),
+    )
+    examples = (
+        "stsbench explain threshold runs/a --max-false-match 0.01 --figure sharp.svg",
+        "stsbench explain threshold runs/new --carry 0.70 --from runs/old --data pairs.tsv",
+    )
+
+    data: Sequence[str | Path] = parameter(
+        (), "Your own pairs, with labels or gold scores. Repeatable.", flags=("--data",), kind=Path, panel=DATA
+    )
+    max_false_match: float | None = parameter(
+        None, "The largest share of non-matches above the cutoff; by default 0.05.", kind=float, limits=(0, 1)
+    )
+    min_precision: float | None = parameter(
+        None, "The smallest share of matches above the cutoff.", kind=float, limits=(0, 1)
+    )
+    min_recall: float | None = parameter(
+        None, "The smallest share of all matches that is above the cutoff.", kind=float, limits=(0, 1)
+    )
+    positive: float | None = parameter(
+        None, "Pairs with this gold score and above match.", kind=float, limits=(-LARGEST, LARGEST)
+    )
+    carry: float | None = parameter(
+        None, "The cutoff of the model of --from.", kind=float, limits=(-LARGEST, LARGEST)
+    )
+    origin: str | Path | None = parameter(
+        None, "The run whose cutoff is carried over.", flags=("--from",), kind=Path
+    )
+    intervals: Intervals | None = INTERVALS
+
+    @property
+    def goal(self) -> tuple[str, float]:
+        """The target and its rate."""
+        rates = zip(TARGETS, (self.max_false_match, self.min_precision, self.min_recall), strict=True)
+        chosen = [(target, rate) for target, rate in rates if rate is not None] or [(FALSE, 0.05)]
+        if len(chosen) > 1:
+            raise UserError("give one of --max-false-match, --min-precision and --min-recall.")
+        return chosen[0]
+
+    def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, Sequence[LabelledPairs]]:
+        if (self.carry is None) != (self.origin is None):
+            raise UserError("give --carry and --from together: a cutoff, and the run that it is of.")
+        target, rate = self.goal
+        self.constants = {"target": f"{target} {'<=' if target == FALSE else '>='} {rate:g}"}
+        origin = {} if self.origin is None else analysable([self.origin])
+        self._origin = [pairs for name, subject in origin.items() for pairs in self._pairs(name, subject)]
+        return {name: self._pairs(name, subject) for name, subject in subjects.items()}
+
+    def _pairs(self, name: str, subject: Subject) -> list[LabelledPairs]:
+        """Returns the pairs of each task and of all together."""
+        tasks = [LabelledPairs.of(task, self.positive) for task in self.scored(name, subject)[1]]
+        return [*tasks, *([LabelledPairs.together(tasks)] if len(tasks) > 1 else [])]
+
+    def scored(self, name: str, subject: Subject) -> tuple[RunRecord, list[ScoredTask]]:
+        """Returns scored tasks; pairs that a run lacks, and labelled ones, are compared by its model."""
+        known = {score.data.sha256 for score in subject.scores} if isinstance(subject, RunRecord) else set()
+        sets: list[Any] = [data for data in map(load_pairs, self.data) if data.sha256 not in known]
+        labelled = [
+            task for task in self.tasks if getattr(data_sets().get(canonical(task)), "kind", "") == "labelled"
+        ]
+        if not (sets or labelled):
+            return super().scored(name, subject)
+        sets += [labelled_pairs(task, [Path(folder) for folder in self.data_dirs]) for task in labelled]
+        sets += [task for task in self.tasks if task not in labelled]
+        encoder = RecordedModel(subject.model) if isinstance(subject, RunRecord) else subject
+        options: dict[str, Any] = {"data_dirs": self.data_dirs, "progress": self.progress}
+        return scored_tasks(name, evaluate(encoder, sets, intervals=Intervals(None), **options))
+
+    def measure(self, model: str, given: Sequence[LabelledPairs]) -> Iterator[Row]:
+        estimates = Estimates(self._how)
+        for place, pairs in enumerate(given):
+            estimates.block(pairs.name, pairs.sharing)
+            about = {"task": pairs.name, "pairs": len(pairs.matches), "matches": int(pairs.matches.sum())}
+            cutoffs = {FITTED: {"value": self._cutoff(pairs), "low": nan, "high": nan}}
+            matched = {FITTED: self._cross_fitted(pairs)}
+            if self.carry is not None:
+                cutoffs[CARRIED] = self._carried(pairs, place, estimates)
+                cutoffs[KEPT] = {"value": self.carry, "low": nan, "high": nan}
+                matched |= {name: pairs.similarity >= cutoffs[name]["value"] for name in (CARRIED, KEPT)}
+            for group, cutoff in cutoffs.items():
+                yield about | {"group": group, "measure": CUTOFF} | cutoff
+                for measure, estimate in decisions(pairs, matched[group]).items():
+                    limits = estimates.limits(estimate, len(pairs.matches), share=True)
+                    yield about | {"group": group, "measure": measure} | limits
+            for row in self._probabilities(pairs):
+                yield about | {"measure": PROBABILITY} | row
+
+    def _cutoff(self, pairs: LabelledPairs) -> float:
+        return cutoff_of(pairs, *self.goal, self._how.interval or "dyadic")
+
+    def _cross_fitted(self, pairs: LabelledPairs) -> Mask:
+        """Returns which pairs match by a cutoff of others; pairs linked by shared sentences are kept together."""
+        folds, matched = pairs.sharing.components % _FOLDS, np.zeros(len(pairs.matches), dtype=bool)
+        for fold in range(folds.max() + 1):
+            matched |= (folds == fold) & (pairs.similarity >= self._cutoff(pairs.take(folds != fold)))
+        return matched
+
+    def _carried(self, pairs: LabelledPairs, place: int, estimates: Estimates) -> dict[str, float]:
+        """Returns the cutoff that makes as many false matches as that of the other model on the same pairs."""
+        origin = self._origin[place] if place < len(self._origin) else None
+        if origin is None or not np.array_equal(origin.matches, pairs.matches):
+            raise UserError(f"the run of --from has other pairs of {pairs.name}: measure both on the same ones.")
+        falling = np.sort(pairs.similarity[~pairs.matches])[::-1]
+        before = ~pairs.matches & (origin.similarity >= self.carry)
+        rank, size = int(before.sum()), len(falling)
+        cutoff = falling[rank - 1] if rank else nan
+        # The rates are equal; their difference on new pairs is uncertain (Woodruff 1952).
+        terms = (before * 1.0 - (~pairs.matches & (pairs.similarity >= cutoff))) / size
+        limits = estimates.limits(Linear(0.0, {pairs.name: terms}), size)
+        ranks = [rank + size * limits[end] for end in ("high", "low")]
+        low, high = np.interp(np.maximum(ranks, 1), np.arange(1, size + 1), falling)
+        return {"value": cutoff, "low": min(low, cutoff), "high": max(high, cutoff)}
+
+    def _probabilities(self, pairs: LabelledPairs) -> Iterator[Row]:
+        """Yields the probability of a match by isotonic regression, with a band from reweighted components."""
+        # Among ties matches come first, so that they are pooled.
+        order = np.lexsort((~pairs.matches, pairs.similarity))
+        rising, matches = pairs.similarity[order], pairs.matches[order].astype(np.float64)
+        components = pairs.sharing.components[order]
+        grid = np.arange(np.ceil(rising[0] * _STEPS), rising[-1] * _STEPS) / _STEPS
+        # The Bayesian bootstrap (Rubin 1981); the first curve has equal weights.
+        weights = generator(0, "threshold").exponential(size=(1 + _DRAWS, components.max() + 1))
+        weights[0] = 1
+        curves = [
+            np.interp(grid, rising, isotonic_regression(matches, weights=of[components]).x) for of in weights
+        ]
+        tails = (1 - self._how.level) / 2, (1 + self._how.level) / 2
+        low, high = np.quantile(curves, tails, axis=0) if self._how.interval else np.full((2, len(grid)), nan)
+        for place, *row in zip(grid, curves[0], low, high, strict=True):
+            yield {"group": f"{place:g}"} | dict(zip(("value", "low", "high"), map(float, row), strict=True))
+
+    @property
+    def main(self) -> pd.DataFrame:
+        return self.headline[self.headline["measure"] != PROBABILITY]
+
+    def table(self) -> Tables:
+        table = with_intervals(
+            self.frame[self.frame["measure"] != PROBABILITY], ["model", "task", "group"], digits=3
+        )
+        if self.carry is None:
+            table = table.drop(columns=["group", f"{CUTOFF}: interval"])
+        table = table.drop(columns=[f"{name}: interval" for name in MEASURES[3:]])
+        target = self.frame["target"].iloc[0]
+        return Tables(
+            [Table(table, f"The cutoff for {target}, and its rates on other pairs", 3, notes=self.notes)]
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        rows = self.frame[(self.frame["measure"] == CUTOFF) & self.frame["value"].isna()]
+        none = [
+            f"{model}: no cutoff separates the pairs of {', '.join(part['task'])} at this rate."
+            for model, part in rows.groupby("model", sort=False)
+        ]
+        return ("A cutoff meets its target on new pairs with 90 % confidence.", *none)
+
+    def panels(self) -> Mapping[str, pd.DataFrame]:
+        rows = self.headline[self.headline["measure"] == PROBABILITY].sort_values("group", key=pd.to_numeric)
+        return {"probability of a match": rows.assign(place=rows["group"])}
+
+
+def decisions(pairs: LabelledPairs, matched: Mask) -> dict[str, Linear]:
+    """Returns the rates of a decision (`MEASURES`)."""
+
+    def rate(counted: Mask, among: Mask) -> Linear:
+        above, below = counted & among, among
+        sums = [Linear(float(of.sum()), {pairs.name: of.astype(np.float64)}) for of in (above, below)]
+        return sums[0] / sums[1]
+
+    false, recall = rate(matched, ~pairs.matches), rate(matched, pairs.matches)
+    precision, share = rate(pairs.matches, matched), rate(matched, np.ones_like(matched))
+    balanced = (recall - false).mapped((1 + recall.value - false.value) / 2, 0.5)
+    return dict(zip(MEASURES, (false, precision, recall, share, balanced), strict=True))
+
+
+def cutoff_of(pairs: LabelledPairs, target: str, rate: float, dependence: Dependence) -> float:
+    """Returns the last cutoff that meets a target on new pairs with 90 % confidence; NaN if there is none.
+
+    At the x-th highest of n independent non-matches the rate of false matches has the distribution
+    Beta(x, n + 1 - x). The same holds for missed matches from below, and nearly for the x non-matches among n
+    pairs above a cutoff, by Beta(x + 1/2, n + 1/2 - x). Between two pairs the cutoff is interpolated (fractional
+    order statistics: Hutson 1999). With shared sentences n and x are divided by the design effect.
+    """
+    if pairs.matches.all() or not pairs.matches.any():
+        return nan
+    every, of_matched = np.ones_like(pairs.matches), target == PRECISION
+    share, inside = (
+        (rate, ~pairs.matches) if target == FALSE else (1 - rate, every if of_matched else pairs.matches)
+    )
+    sign = -1 if target == RECALL else 1
+    scores, sharing = sign * pairs.similarity[inside], pairs.sharing.take(inside)
+    counted = ~pairs.matches if of_matched else every[inside]
+    order = np.argsort(-scores, kind="stable")
+    falling, x, n = scores[order], np.cumsum(counted[order]), np.arange(1, len(order) + 1)
+    n = n if of_matched else np.full(len(order), len(order))
+    # Dependence shows better in the neighbourhood of the cutoff than at the few pairs above it.
+    within = max(int(np.count_nonzero(x <= share * n)), 1)
+    places = np.clip(np.ceil(within * np.array([1, 1.5, 2, 3])).astype(int), 1, len(order)) - 1
+    heads = [scores >= falling[place] for place in places]
+    shares = [(counted, head) if of_matched else (head, counted) for head in heads]
+    effect = design_effect(shares, sharing, dependence, CONFIDENCE)
+    half = 0.5 if of_matched else 0
+    confidence = betainc(x / effect + half, (n - x) / effect + 1 - half, share)
+    distinct = np.flatnonzero(np.append(falling[1:] < falling[:-1], True))
+    meets = np.flatnonzero(confidence[distinct] >= CONFIDENCE)
+    if not len(meets):
+        return nan
+    ends = distinct[[min(meets[-1] + 1, len(distinct) - 1), meets[-1]]]
+    return sign * float(np.interp(CONFIDENCE, confidence[ends], falling[ends]))
+
+
+threshold = Threshold.verb

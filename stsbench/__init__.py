@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from stsbench.analysis.retrieve import retrieve
     from stsbench.analysis.spectrum import spectrum
     from stsbench.analysis.stability import stability
+    from stsbench.analysis.threshold import threshold
     from stsbench.analysis.ties import ties
     from stsbench.base.errors import UserError
     from stsbench.data.tables import load_pairs
@@ -106,6 +107,7 @@ __all__ = [
     "spectrum",
     "stability",
     "sweep",
+    "threshold",
     "ties",
     "train",
 ]
@@ -159,6 +161,7 @@ _HOMES = {
     "spectrum": "stsbench.analysis.spectrum:spectrum",
     "stability": "stsbench.analysis.stability:stability",
     "sweep": "stsbench.sweeps.sweep:sweep",
+    "threshold": "stsbench.analysis.threshold:threshold",
     "ties": "stsbench.analysis.ties:ties",
     "train": "stsbench.training.train:train",
 }

@@ -71,9 +71,10 @@ class LabelledPairs:
     @classmethod
     def together(cls, tasks: Sequence["LabelledPairs"]) -> "LabelledPairs":
         """Joins the pairs of several tasks."""
-        columns = ([getattr(task, name) for task in tasks] for name in ("similarity", "matches"))
-        sharing = Sharing.join([task.sharing for task in tasks])
-        return cls(ALL_TASKS, *map(np.concatenate, columns), sharing)
+        similarity, matches = (
+            np.concatenate([getattr(of, name) for of in tasks]) for name in ("similarity", "matches")
+        )
+        return cls(ALL_TASKS, similarity, matches, Sharing.join([task.sharing for task in tasks]))
 
     def take(self, chosen: Mask) -> "LabelledPairs":
         return LabelledPairs(self.name, self.similarity[chosen], self.matches[chosen], self.sharing.take(chosen))
@@ -91,7 +92,7 @@ class Threshold(OfTasks):
         `fitted`: the `cutoff` (NaN if none meets the `target`), and on pairs that did not choose it the rate of
         `false matches` among non-matches, `precision`, `recall`, the share `matched` and `balanced accuracy`.
         With `carry` the same for the cutoff that makes as many false matches as that of `origin` (`carried`), and
-        for the old number (`kept`). `probability` of a match, by isotonic regression, at each 0.05 of the similarity.
+        for the old number (`kept`). `probability`: of a match, by isotonic regression; groups are similarities.
 
     >>> cut = threshold(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], tasks=["sample"])
     >>> cut.frame.loc[cut.frame["measure"] == "cutoff", "value"].round(3).tolist()
@@ -146,7 +147,8 @@ class Threshold(OfTasks):
         target, rate = self.goal
         self.constants = {"target": f"{target} {'<=' if target == FALSE else '>='} {rate:g}"}
         origin = {} if self.origin is None else analysable([self.origin])
-        self._origin = [pairs for name, subject in origin.items() for pairs in self._pairs(name, subject)]
+        pairs = [of for name, subject in origin.items() for of in self._pairs(name, subject)]
+        self._origin = {of.name: of for of in pairs}
         return {name: self._pairs(name, subject) for name, subject in subjects.items()}
 
     def _pairs(self, name: str, subject: Subject) -> list[LabelledPairs]:
@@ -171,18 +173,23 @@ class Threshold(OfTasks):
 
     def measure(self, model: str, given: Sequence[LabelledPairs]) -> Iterator[Row]:
         estimates = Estimates(self._how)
-        for place, pairs in enumerate(given):
+        for pairs in given:
             estimates.block(pairs.name, pairs.sharing)
             about = {"task": pairs.name, "pairs": len(pairs.matches), "matches": int(pairs.matches.sum())}
             cutoffs = {FITTED: {"value": self._cutoff(pairs), "low": nan, "high": nan}}
             matched = {FITTED: self._cross_fitted(pairs)}
             if self.carry is not None:
-                cutoffs[CARRIED] = self._carried(pairs, place, estimates)
+                cutoffs[CARRIED] = self._carried(pairs, self.carry, estimates)
                 cutoffs[KEPT] = {"value": self.carry, "low": nan, "high": nan}
                 matched |= {name: pairs.similarity >= cutoffs[name]["value"] for name in (CARRIED, KEPT)}
             for group, cutoff in cutoffs.items():
                 yield about | {"group": group, "measure": CUTOFF} | cutoff
-                for measure, estimate in decisions(pairs, matched[group]).items():
+                # All pairs in one component cannot be judged by the cutoff of others.
+                is_judged = group != FITTED or pairs.sharing.components.any()
+                rates = decisions(pairs, matched[group])
+                for measure, estimate in (
+                    rates if is_judged else dict.fromkeys(rates, Linear.undefined())
+                ).items():
                     limits = estimates.limits(estimate, len(pairs.matches), share=True)
                     yield about | {"group": group, "measure": measure} | limits
             for row in self._probabilities(pairs):
@@ -198,13 +205,13 @@ class Threshold(OfTasks):
             matched |= (folds == fold) & (pairs.similarity >= self._cutoff(pairs.take(folds != fold)))
         return matched
 
-    def _carried(self, pairs: LabelledPairs, place: int, estimates: Estimates) -> dict[str, float]:
-        """Returns the cutoff that makes as many false matches as that of the other model on the same pairs."""
-        origin = self._origin[place] if place < len(self._origin) else None
+    def _carried(self, pairs: LabelledPairs, old: float, estimates: Estimates) -> dict[str, float]:
+        """Returns the cutoff that makes as many false matches as the old one of the other model."""
+        origin = self._origin.get(pairs.name)
         if origin is None or not np.array_equal(origin.matches, pairs.matches):
             raise UserError(f"the run of --from has other pairs of {pairs.name}: measure both on the same ones.")
         falling = np.sort(pairs.similarity[~pairs.matches])[::-1]
-        before = ~pairs.matches & (origin.similarity >= self.carry)
+        before = ~pairs.matches & (origin.similarity >= old)
         rank, size = int(before.sum()), len(falling)
         cutoff = falling[rank - 1] if rank else nan
         # The rates are equal; their difference on new pairs is uncertain (Woodruff 1952).

@@ -12,7 +12,7 @@ from stsbench.data.tables import load_pairs
 
 VOCABULARY = ("owl", "bus", "kettle", "rain", "a", "the", "sings", "leaves", "naps", "slowly", "tonight", "again")
 
-OWN_SIMILARITY = ("length-bias", "pair-kinds", "ties")
+OWN_SIMILARITY = ("length-bias", "pair-kinds", "ties", "threshold")
 """Analyses of a run's own similarities; the others need vectors or cosines."""
 
 _OPTIONS: dict[str, dict[str, Any]] = {

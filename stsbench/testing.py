@@ -1,13 +1,13 @@
-"""An assertion for test suites: a run reproduces published scores."""
+"""Assertions for test suites: a run reproduces published scores, or is no worse than an earlier run."""
 
 from pathlib import Path
 
-from stsbench.judging.check import check
+from stsbench.judging.check import MARGIN, check
 from stsbench.judging.published import AUTO, TOLERANCE
 from stsbench.judging.verdicts import Check
 from stsbench.records.record import RunRecord
 
-__all__ = ["assert_matches_published"]
+__all__ = ["assert_matches_published", "assert_no_worse"]
 
 
 def assert_matches_published(
@@ -31,7 +31,34 @@ def assert_matches_published(
     """
     # Makes pytest show the caller's line instead of this one.
     __tracebackhide__ = True
-    result = check(run, against, tolerance=tolerance)
+    return _require_passed(check(run, against, tolerance=tolerance))
+
+
+def assert_no_worse(
+    run: RunRecord | str | Path, baseline: RunRecord | str | Path, margin: float = MARGIN
+) -> Check:
+    """Asserts that a run loses less than a margin against an earlier run, on every task and on average.
+
+    In a test: `assert_no_worse("runs/new", "runs/old", margin=0.5)`.
+
+    Args:
+        run: a record, its folder or its `run.json`.
+        baseline: the earlier run, on the same items by the same protocol.
+        margin: in points of 100.
+
+    Returns:
+        The check with all its verdicts.
+
+    Raises:
+        AssertionError: if a loss is larger, or there are too few items to decide; the message has the table.
+        UserError: if a run cannot be found, or the two are not comparable.
+    """
+    __tracebackhide__ = True
+    return _require_passed(check(run, baseline=baseline, margin=margin))
+
+
+def _require_passed(result: Check) -> Check:
+    __tracebackhide__ = True
     if not result.passed:
         raise AssertionError("\n".join([result.sentence, str(result.table()), *result.notes]))
     return result

@@ -28,6 +28,8 @@ SCRIPTS: list[tuple[str, str, int, str]] = [
     ("uniformity_speed.py --vectors 300 --dimensions 8 --repeat 1", "ratio", 0, ""),
     ("repetition_speed.py CORPUS --sentences 600 --queries 2", "same candidates: True", 1, ""),
     ("rank_speed.py --models 3 --tasks sample --rounds 1", "3 models", 0, ""),
+    ("retrieval.py --documents 200 9000 --queries 300 --width 8", "peak memory", 2, ""),
+    ("retrieval.py --coverage BERT --task sample --draws 3", "coverage", 3, ""),
     ("scale.py --parts pairs,retrieve,show,rank --rows 12 --sizes 2", "growth: time", 4, ""),
     ("backend_speed.py --task sample --rounds 1 --precisions fp32 bf16 --models BERT", COSINE, 0, ""),
     ("shell_speed.py --model BERT --tasks sample --only show,run --repeat 1 --against PYTHON", "ratio", 2, "long"),

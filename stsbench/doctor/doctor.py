@@ -29,7 +29,7 @@ from stsbench.encoders.use import shown
 from stsbench.records.parts import threads
 from stsbench.render.table import Result, Table, Tables
 from stsbench.scoring.tasks import STS_TASKS, TRANSFER_TASKS
-from stsbench.training.batches import bytes_of, clear_stores, stores
+from stsbench.training.batches import clear_stores
 
 
 class Finding(NamedTuple):
@@ -214,14 +214,14 @@ class CacheContents(Result):
 
 def cache_contents() -> CacheContents:
     """Returns the contents of the cache."""
-    files, corpora = tuple(cache_files()), stores()
-    compiled, board = (
+    files = tuple(cache_files())
+    compiled, board, tokens = (
         sum(file.stat().st_size for file in files_below(cache_dir() / name)) / 1e6
-        for name in ("compiled", "board")
+        for name in ("compiled", "board", "tokens")
     )
     sentence = (
         f"{len(files)} embedding files (the least recently used are deleted first above the size limit), "
-        f"{len(corpora)} tokenised corpora ({sum(map(bytes_of, corpora)) / 1e6:.1f} MB), "
+        f"tokenised corpora ({tokens:.1f} MB), "
         f"networks compiled for other back ends ({compiled:.1f} MB) and the board's tables ({board:.1f} MB) "
         f"in {cache_dir()}"
     )

@@ -5,7 +5,6 @@ Every draw follows from the recipe's seed and the step or batch, so that trainin
 
 import json
 import logging
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
@@ -23,6 +22,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import Manifest, atomic_folder, cache_dir, fingerprint, writing
 from stsbench.base.progress import Progress, silent
 from stsbench.data.corpus import Row
+from stsbench.encoders.cache import remove
 from stsbench.encoders.tokenizer import Tokenizer
 from stsbench.statistics.seeds import generator
 from stsbench.training.recipe import Recipe
@@ -123,22 +123,13 @@ def tokens_dir() -> Path:
     return cache_dir() / "tokens"
 
 
-def stores() -> list[Path]:
-    """Return the folders of all complete stores."""
-    return sorted(about.parent for about in tokens_dir().glob(f"[!.]*/{_ABOUT}"))
-
-
-def bytes_of(store: Path) -> int:
-    return sum(file.stat().st_size for file in store.iterdir())
-
-
 def clear_stores() -> int:
     """Delete all stores and return the freed bytes. A running training keeps the store that it has open."""
     freed = 0
-    for store in stores():
-        with FileLock(_lock_of(store)):
-            freed += bytes_of(store)
-            shutil.rmtree(store)
+    for about in sorted(tokens_dir().glob(f"[!.]*/{_ABOUT}")):
+        with FileLock(_lock_of(about.parent)):
+            freed += sum(remove(file) for file in about.parent.iterdir())
+            about.parent.rmdir()
     return freed
 
 

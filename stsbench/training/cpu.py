@@ -205,18 +205,6 @@ def passes_at_once(
     return torch.cat(_in_order(groups, _at_once(groups, passed)))
 
 
-def balanced(costs: Sequence[int], count: int) -> list[list[int]]:
-    """Return the indices of costs in at most `count` groups of similar cost, the highest first.
-
-    >>> balanced([8, 7, 6, 5, 4], 2)
-    [[0, 3, 4], [1, 2]]
-    """
-    groups: list[list[int]] = [[] for _ in range(min(count, len(costs)))]
-    for number in sorted(range(len(costs)), key=lambda number: -costs[number]):
-        min(groups, key=lambda group: sum(costs[other] for other in group)).append(number)
-    return groups
-
-
 class _Passes(torch.autograd.Function):
     @staticmethod
     def forward(

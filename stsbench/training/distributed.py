@@ -18,7 +18,6 @@ from torch.utils import deterministic as torch_deterministic
 
 from stsbench.base.errors import UserError
 from stsbench.base.machine import is_of_memory
-from stsbench.training.recipe import Recipe
 
 WIDTH = 8
 """Sequences are padded to a multiple of this width, so that there are few shapes."""
@@ -111,11 +110,6 @@ def join_world(device: str) -> tuple[World, str]:
     if not dist.is_initialized():
         dist.init_process_group("nccl" if device == "cuda" else "gloo")
     return World(dist.get_rank(), dist.get_world_size()), f"cuda:{local}" if device == "cuda" else device
-
-
-def has_graphs(recipe: Recipe) -> bool:
-    """Return whether passes of a recipe are recorded on a GPU; gradient caching runs each pass twice in a step."""
-    return recipe.cuda_graphs and not recipe.optimiser.gradient_cache
 
 
 @dataclass

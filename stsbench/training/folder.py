@@ -5,7 +5,7 @@ import json
 import shutil
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,15 +58,8 @@ class RunFolder:
             self._inner.mkdir(parents=True, exist_ok=True)
         try:
             with FileLock(self._lock, timeout=0):
-                try:
-                    self._clean()
-                    yield
-                finally:
-                    if not self.start.is_file():  # nothing has begun
-                        self._lock.unlink(missing_ok=True)
-                        with suppress(OSError):
-                            self._inner.rmdir()
-                            self.path.rmdir()
+                self._clean()
+                yield
         except Timeout as error:
             raise UserError(
                 f"another process is training in {self.path}: wait for it, or stop it first."

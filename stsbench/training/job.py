@@ -96,7 +96,7 @@ class Job:
             around.notice(f"resumed after step {done} of {steps}.")
         elif around.world.leads:
             write_start(self.folder, self.start, recipe)
-        encoder = LiveEncoder(self.base.encoder, trainer.evaluating, trainer.model, tokens=recipe.selection.tokens)
+        encoder = LiveEncoder(self.base.encoder, trainer.evaluating, trainer.model)
         selector = Selector(encoder, self.dev)
         first_lines = [*self.findings, *self.test_remarks, *filter(None, [traceable_sentence(recipe)])]
         Loop(recipe, trainer, selector, keeper, log, first_lines, around.progress).run(done)

@@ -43,7 +43,6 @@ class LiveEncoder(Wrapper):
     base: TransformerEncoder
     network: Network
     model: "SentenceModel"
-    tokens: int | None = None
     notes: tuple[str, ...] = ()
     _tokenized: dict[tuple[str, ...], Tokenized] = field(default_factory=dict)
 
@@ -53,7 +52,7 @@ class LiveEncoder(Wrapper):
 
     @property
     def token_budget(self) -> int:
-        return self.tokens or self.base.token_budget
+        return self.base.token_budget
 
     def prepare(self, *, weights: bool) -> None:
         """Do nothing: it is loaded."""

@@ -1,27 +1,22 @@
 """The network in training, and forward passes in chunks that pad little."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from stsbench.base.errors import UserError
 from stsbench.training.batches import Sequences
-from stsbench.training.cpu import balanced, drawing_by, draws, dropout_at, passes_at_once
+from stsbench.training.cpu import drawing_by, draws, dropout_at, passes_at_once
 from stsbench.training.distributed import WIDTH, Graphs
 from stsbench.training.noise import NoisePart
 from stsbench.training.recipe import Pooling
-
-_CHUNK_COST = 40
-"""The overhead of a chunk in tokens: the calls of a pass, and the sum of gradients."""
-
-_SHARES = 2
-"""Equal shares of a CPU's chunks, for any number of cores: chunks have their own draws, which a seed must fix."""
 
 _HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -146,78 +141,35 @@ class Chunk:
 
 
 def chunks_of(
-    sequences: Sequences,
-    rows: int | None,
-    pad_id: int,
-    *,
-    multiple: int = 1,
-    tokens: int | None = None,
-    shares: int = 1,
+    sequences: Sequences, rows: int | None, pad_id: int, *, multiple: int = 1, tokens: int | None = None
 ) -> list[Chunk]:
     """Return the sequences in chunks of similar length, the longest first, padded to a multiple of `multiple`.
 
-    A chunk has `rows` sequences (None: all), or else at most `tokens` tokens, padding included, or a single
-    sequence; chunks by tokens form `shares` groups of similar cost.
+    A chunk has `rows` sequences (None: all), or else about `tokens` tokens.
     """
     order = sorted(range(len(sequences)), key=lambda place: -len(sequences[place]))
     if tokens is None:
         size = rows or max(1, len(order))
-        cuts = [slice(start, start + size) for start in range(0, len(order), size)]
+        ends = list(range(size, len(order) + size, size))
     else:
-        widths = np.array([-(-len(sequences[place]) // multiple) * multiple for place in order], dtype=np.int64)
-        cuts = evened(cuts_by_tokens(widths, tokens), widths, shares)
-    return [_padded(sequences, order[cut], pad_id, multiple) for cut in cuts]
+        ends = ends_by_tokens([len(sequences[place]) for place in order], tokens)
+    return [_padded(sequences, order[start:end], pad_id, multiple) for start, end in pairwise([0, *ends])]
 
 
-def cuts_by_tokens(widths: NDArray[np.int64], most: int) -> list[slice]:
-    """Return the chunks of sequences, the widest first, with the least total cost.
+def ends_by_tokens(lengths: Sequence[int], most: int) -> list[int]:
+    """Return where chunks of as many tokens end, an even number of them, so that two threads share the work.
 
-    A chunk of several sequences has at most `most` tokens. Its cost is its padded tokens and `_CHUNK_COST`.
+    Their number depends on no core: chunks have their own draws, which a seed must fix.
 
-    >>> cuts_by_tokens(np.array([32, 32, 30, 9, 8, 8]), 128)
-    [slice(0, 3, None), slice(3, 6, None)]
+    >>> ends_by_tokens([32, 32, 30, 9, 8, 8], 80)
+    [2, 6]
     """
-    # Dynamic programming: the least cost of the first sequences, and the start of their last chunk.
-    costs, begins, first = np.zeros(len(widths) + 1), [0] * (len(widths) + 1), 0
-    for end in range(1, len(widths) + 1):
-        while first < end - 1 and (end - first) * widths[first] > most:
-            first += 1
-        totals = costs[first:end] + np.arange(end - first, 0, -1) * widths[first:end] + _CHUNK_COST
-        begins[end] = first + int(totals.argmin())
-        costs[end] = totals.min()
-    cuts, end = [], len(widths)
-    while end:
-        cuts.append(slice(begins[end], end))
-        end = begins[end]
-    return cuts[::-1]
-
-
-def evened(cuts: list[slice], widths: NDArray[np.int64], shares: int) -> list[slice]:
-    """Cut chunks in two while that makes the most expensive of the shares cheaper.
-
-    >>> evened([slice(0, 3), slice(3, 6)], np.array([320, 320, 320, 9, 8, 8]), 2)
-    [slice(0, 2, None), slice(2, 3, None), slice(3, 6, None)]
-    """
-
-    def parted(ways: list[slice]) -> tuple[list[list[int]], list[int]]:
-        costs = [(cut.stop - cut.start) * int(widths[cut.start]) + _CHUNK_COST for cut in ways]
-        groups = balanced(costs, shares)
-        return groups, [sum(costs[number] for number in group) for group in groups]
-
-    while cuts:
-        groups, sums = parted(cuts)
-        gap = max(sums) - (min(sums) if len(sums) == shares else 0)
-        ways = []
-        for number in groups[sums.index(max(sums))]:
-            cut = cuts[number]
-            at = cut.stop - round(gap / 2 / int(widths[cut.start]))
-            if cut.start < at < cut.stop:
-                ways.append([*cuts[:number], slice(cut.start, at), slice(at, cut.stop), *cuts[number + 1 :]])
-        better = min(ways, key=lambda way: max(parted(way)[1]), default=cuts)
-        if max(parted(better)[1]) >= max(sums):
-            break
-        cuts = better
-    return cuts
+    if not lengths:
+        return []
+    read = np.cumsum(lengths)
+    count = 2 * math.ceil(int(read[-1]) / (2 * most))
+    ends = np.searchsorted(read, read[-1] * np.arange(1, count) / count) + 1
+    return [*np.unique(ends[ends < len(lengths)]).tolist(), len(lengths)]
 
 
 def _padded(sequences: Sequences, places: list[int], pad_id: int, multiple: int) -> Chunk:
@@ -236,7 +188,7 @@ class Forward:
     Attributes:
         chunk: sequences in one forward pass; None for all.
         graphs: the recorded passes of a GPU; None without any.
-        tokens: padded tokens in one forward pass of a CPU, in place of `chunk`; None to count sequences.
+        tokens: tokens in one forward pass of a CPU, in place of `chunk`; None to count sequences.
         at_once: concurrent passes on a CPU, as long as torch, whose generator threads share, draws nothing in
         them.
         apart: whether torch draws nothing in a pass with dropout.
@@ -258,7 +210,6 @@ class Forward:
             self.pad_id,
             multiple=1 if self.graphs is None else WIDTH,
             tokens=self.tokens,
-            shares=_SHARES,
         )
 
     def move(self, tensor: Tensor) -> Tensor:
@@ -328,7 +279,7 @@ class Forward:
             with autocast(self.device, self.precision), drawing_by(drawn_by):
                 return cast(Tensor, model(part, chunk.mask, chunk.mask if chunk.padded else None))
 
-        groups = balanced([chunk.ids.numel() + _CHUNK_COST for chunk in chunks], self.at_once)
+        groups = [range(first, len(chunks), self.at_once) for first in range(min(self.at_once, len(chunks)))]
         return passes_at_once(pooled, parts, list(model.transformer.parameters()), groups)
 
     def _pooled(

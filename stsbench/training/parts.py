@@ -215,13 +215,11 @@ class Selection(RecipePart):
     Attributes:
         task: a dev set as `stsbench run --tasks` names it, scored by Spearman.
         last: whether the last step is always scored, too.
-        tokens: in one pass of the dev scores, padding included; None for as many as `stsbench run` takes.
     """
 
     task: str = "STS-B:dev"
     every: int = Field(125, ge=1)
     last: bool = False
-    tokens: int | None = Field(None, ge=1)
 
 
 class Saving(RecipePart):

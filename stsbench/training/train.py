@@ -27,7 +27,7 @@ from stsbench.records.export import model_card
 from stsbench.records.parts import HeadScore, redact
 from stsbench.records.record import RunRecord
 from stsbench.records.store import load_run, save_run
-from stsbench.render.charts import curves, line
+from stsbench.render.charts import line
 from stsbench.render.figures import colours, new_figure, save_figure, style
 from stsbench.render.table import Result, Table, Tables
 from stsbench.scoring.kinds.sts import StsPairs
@@ -92,24 +92,9 @@ class Training(Result):
         caption = f"Training {self.folder.resolve().name}"
         return Tables([Table(pd.DataFrame([row]), caption, name="training", notes=remarks)])
 
-    def plot(self, *others: "Training | str | Path") -> "Figure":
-        """Draw the dev curve next to a published one, or with those of other trainings.
-
-        Args:
-            others: results of `train`, or folders of trainings.
-
-        Raises:
-            UserError: if a folder has no training.
-        """
-        if not others:
-            return draw_dev_curve(self.frame, self.recipe, self.steps)
-        points, tasks = {}, []
-        for training in (self, *others):
-            folder = RunFolder(training.folder if isinstance(training, Training) else Path(training).expanduser())
-            dev = log_frame(read_log(folder.log)).dropna(subset=["dev"])
-            points[folder.path.resolve().name] = dev.assign(value=100 * dev["dev"])
-            tasks.append(read_recipe(folder.recipe).selection.task)
-        return curves(points, f"Spearman × 100, {' and '.join(dict.fromkeys(tasks))}")
+    def plot(self) -> "Figure":
+        """Draw the dev curve next to a published one."""
+        return draw_dev_curve(self.frame, self.recipe, self.steps)
 
     def to_dict(self) -> Any:
         """Return the record as plain data, with the training under `training`."""

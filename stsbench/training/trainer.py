@@ -23,7 +23,7 @@ from stsbench.training.base import (
 )
 from stsbench.training.batches import Batch, BatchReader, TokenStore, make_schedule, make_timetable
 from stsbench.training.cpu import numpy_draws
-from stsbench.training.distributed import Graphs, World, has_graphs
+from stsbench.training.distributed import Graphs, World
 from stsbench.training.folder import Keeper
 from stsbench.training.labelled import LabelledTask
 from stsbench.training.log import Log, Meter, Selector
@@ -74,7 +74,9 @@ class Trainer:
         self.schedule = make_schedule(recipe, store)
         self.reader = BatchReader(store, base.tokenizer, recipe, base.longest, base.encoder.settings.lower_case)
         self.model, self.evaluating = load_model(base, recipe, device)
-        self.graphs = Graphs() if device.startswith("cuda") and has_graphs(recipe) else None
+        # Gradient caching runs each pass twice in a step.
+        recorded = device.startswith("cuda") and recipe.cuda_graphs and not recipe.optimiser.gradient_cache
+        self.graphs = Graphs() if recorded else None
         by_tokens = device == "cpu" and recipe.optimiser.chunk is None
         forward = Forward(
             pad_id=base.tokenizer.pad_id,

@@ -5,8 +5,7 @@ import pytest
 
 from stsbench.base.errors import UserError
 from stsbench.training import distributed
-from stsbench.training.distributed import Graphs, deterministic, has_graphs
-from stsbench.training.recipe import read_recipe
+from stsbench.training.distributed import Graphs, deterministic
 
 
 @pytest.fixture
@@ -59,18 +58,6 @@ def test_each_pass_of_a_step_has_a_recording_of_its_own(passes):
     assert len(recorded) >= 2
     assert len(trainer.graphs._recorded) == len(recorded)
     assert {key[-1] for key in trainer.graphs._recorded} >= {0, 1}
-
-
-@pytest.mark.parametrize(
-    ("change", "records"),
-    [
-        ("cuda_graphs=true", True),
-        ("cuda_graphs=false", False),
-        ("optimiser.gradient_cache=true\noptimiser.chunk=4", False),
-    ],
-)
-def test_what_is_recorded_on_a_gpu(recipe_file, change, records):
-    assert has_graphs(read_recipe(recipe_file, change.split("\n"))) is records
 
 
 def test_an_operation_that_does_not_repeat_is_told():

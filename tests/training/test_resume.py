@@ -170,7 +170,8 @@ def test_ctrl_c_before_anything_is_written_leaves_the_folder_to_the_same_command
 
     monkeypatch.setattr(job.Job, "_run", stop)
     assert interrupted() == (130, "stsbench: interrupted: the same command resumes from the cache.\n")
-    assert not (tmp_path / "run").exists()
+    monkeypatch.undo()
+    RunFolder(tmp_path / "run").require_free()
 
 
 def test_stopped_with_all_published_and_the_state_about_to_go_it_is_published_again(train, tmp_path, monkeypatch):
@@ -369,5 +370,4 @@ def test_a_training_that_could_not_write_what_it_starts_from_leaves_nothing_in_i
         patch.setattr("stsbench.training.folder.asdict", full)
         with pytest.raises(sb.UserError, match="cannot write"):
             train()
-    assert not (tmp_path / "run").exists()
     assert train().steps == 6

@@ -182,15 +182,6 @@ def test_a_training_is_a_result(train):
     assert done.to("csv").splitlines()[0] == "step,loss,learning_rate,dev"
 
 
-def test_the_plot_is_the_dev_curve_alone_or_among_others(train):
-    one, other = train(out="one"), train(out="other", seed=9)
-    assert one.plot().axes[0].lines[0].get_label() == "tiny, 6 steps"
-    plots = one.plot(other, other.folder), one.plot(other)
-    assert [line.get_label() for line in plots[0].axes[0].lines] == ["one", "other"]
-    curves, again = ([line.get_ydata().tolist() for line in plot.axes[0].lines] for plot in plots)
-    assert curves == again
-
-
 def test_a_test_set_is_refused_for_selection(train, tmp_path, benchmark_folder):
     with pytest.raises(sb.UserError, match=r"selection.task STS-B is a test set: select on a dev set"):
         train("selection.task=STS-B", data_dirs=[benchmark_folder])

@@ -8,63 +8,19 @@ import pytest
 import yaml
 
 import stsbench as sb
-from stsbench.training.recipe import as_yaml, read_recipe, recipe_names, remarks_on_tests
+from stsbench.training.recipe import _find, as_yaml, read_recipe, recipe_list, recipe_names, remarks_on_tests
 
 known = cache(read_recipe)
 """A recipe that comes with stsbench; each is read once for all tests here."""
 
-BACKBONES = ("bert-base", "bert-large", "roberta-base", "roberta-large")
 
-
-def test_all_the_recipes_are_there_and_valid():
-    families = ("simcse", "sup-simcse", "simcse-mlm", "esimcse")
-    expected = {f"{family}-{backbone}" for family in families for backbone in BACKBONES}
-    expected |= {f"esimcse-{backbone}-released" for backbone in BACKBONES}
-    expected |= {
-        "mocose-bert-base",
-        "mocose-bert-large",
-        "mocose-bert-base-released",
-        "gaussian-dropout-bert-base",
-    }
-    expected |= {f"multitask-bert-base{which}" for which in ("", "-phases", "-test-pairs")} | {"minilm-multitask"}
-    expected |= {f"minilm-{method}" for method in ("simcse", "esimcse", "mocose", "gaussian")}
-    expected |= {"consert-bert-base", "consert-bert-large", "demo", "demo-mocose", "demo-gaussian"}
-    expected |= {"simcse-ablations", "esimcse-ablations", "mocose-ablations"}
-    assert {name for name in recipe_names() if ":" not in name} == expected
-    for name in recipe_names():
-        assert known(name).name == name.replace(":", "-")
-
-
-def test_variants_are_read_by_name_from_a_file_and_extended_and_a_mistake_is_told_with_its_line(tmp_path):
-    path = tmp_path / "mine.yaml"
-    path.write_text(
-        "extends: simcse-bert-base\nname: mine\nvariants:\n  hot: {objective: {temperature: 0.1}}\n"
-        "  bad:\n    optimiser: {bacth: 3}\n",
-        encoding="utf-8",
-    )
-    hot = read_recipe(f"{path}:hot")
-    assert (hot.name, hot.objective.temperature) == ("mine-hot", 0.1)
-    assert read_recipe(path).objective.temperature == 0.05
-    (tmp_path / "other.yaml").write_text("extends: mine.yaml:hot\nname: other\n", encoding="utf-8")
-    assert read_recipe(tmp_path / "other.yaml").objective.temperature == 0.1
-    assert read_recipe(f"{path}:hot", ["objective.temperature=0.2"]).objective.temperature == 0.2
-    with pytest.raises(
-        sb.UserError, match=r"mine.yaml, line 6: unknown key 'optimiser.bacth'; did you mean 'batch'"
-    ):
-        read_recipe(f"{path}:bad")
-    with pytest.raises(sb.UserError, match=r"mine.yaml has no variant 'hto': it has hot, bad"):
-        read_recipe(f"{path}:hto")
-    with pytest.raises(sb.UserError, match=r"unknown recipe 'simcse-ablations:crop-1': did you mean .*:crop-10"):
-        read_recipe("simcse-ablations:crop-1")
-
-
-def test_the_list_names_every_variant_with_what_it_is():
-    from stsbench.training.recipe import recipe_list
-
+def test_every_recipe_is_valid_and_listed_with_what_it_is():
     rows = dict(recipe_list().itertuples(index=False))
     assert tuple(rows) == recipe_names()
     assert rows["simcse-ablations:crop-10"] == "table 2: crop 10 %"
     assert all(rows.values())
+    for name in recipe_names():
+        assert known(name).name == name.replace(":", "-")
 
 
 VALUES = """
@@ -143,16 +99,9 @@ def test_the_values_are_those_of_the_papers_and_of_their_code(pattern, values):
             assert part == value, (name, key)
 
 
-def test_the_mlm_recipes_have_the_optimiser_of_simcse():
-    for backbone in BACKBONES:
-        assert known(f"simcse-mlm-{backbone}").optimiser == known(f"simcse-{backbone}").optimiser
-
-
 def test_every_number_in_a_recipe_has_its_source_or_reason_beside_it():
-    from stsbench.training import recipe as recipe_module
-
     for name in recipe_names():
-        for line in recipe_module._find(name)[0].read_text(encoding="utf-8").splitlines()[1:]:
+        for line in _find(name)[0].read_text(encoding="utf-8").splitlines()[1:]:
             value, _, comment = line.partition("#")
             number = any(character.isdigit() for character in value.partition(":")[2]) and "name:" not in value
             if number and "base:" not in value and "extends:" not in value and value.strip() != "columns: 1":
@@ -165,27 +114,51 @@ def test_a_recipe_printed_in_full_reads_back_as_itself(tmp_path):
         path = tmp_path / "printed.yaml"
         path.write_text(as_yaml(known(name)), encoding="utf-8")
         assert read_recipe(path) == known(name)
-        assert yaml.safe_load(path.read_text(encoding="utf-8"))["optimiser"]["accumulate"] == 1
 
 
-def test_a_recipe_extends_another_and_another_kind_replaces_a_part(tmp_path):
-    (tmp_path / "mine.yaml").write_text(
-        "extends: esimcse-bert-base\nviews:\n  key: {rate: 0.2}\n", encoding="utf-8"
+EXTENDING = """
+extends: esimcse-bert-base
+name: mine
+views: {key: {rate: 0.2}}
+objective: {temperature: 0.1}
+optimiser: {batch: 64}
+negatives: {queue: {size: 160}}
+variants:
+  words: {views: {key: {kind: word-repetition, rate: 0.1}}}
+  bad:
+    optimiser: {bacth: 3}
+"""
+
+
+@pytest.fixture
+def mine(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(EXTENDING, encoding="utf-8")
+    return path
+
+
+def test_changes_go_key_by_key_and_another_kind_replaces_a_part(mine):
+    (mine.parent / "other.yaml").write_text("extends: mine.yaml:words\nname: other\nseed: 9\n", encoding="utf-8")
+    changes = ["optimiser.learning_rate=1e-4", "views.key=identity", "negatives.queue=null", "seed=3"]
+    values = {"seed": 4, "corpus.names": ("a: b",), "corpus.path": "1.txt"}
+    plain, words, other, changed = (
+        read_recipe(mine),
+        read_recipe(f"{mine}:words"),
+        read_recipe(mine.parent / "other.yaml"),
+        read_recipe(mine, changes, values),
     )
-    (tmp_path / "other.yaml").write_text(
-        "extends: mine.yaml\nname: other\nviews:\n  key: {kind: word-repetition, rate: 0.1}\n", encoding="utf-8"
+    assert [recipe.name for recipe in (plain, words, other)] == ["mine", "mine-words", "other"]
+    assert (plain.views.key.kind, plain.views.key.rate) == ("subword-repetition", 0.2)
+    assert (words.views.key.kind, words.views.key.rate, words.objective.temperature) == (
+        "word-repetition",
+        0.1,
+        0.1,
     )
-    mine, other = read_recipe(tmp_path / "mine.yaml"), read_recipe(tmp_path / "other.yaml")
-    assert (mine.views.key.kind, mine.views.key.rate) == ("subword-repetition", 0.2)
-    assert (other.views.key.kind, other.views.key.rate, other.optimiser.batch) == ("word-repetition", 0.1, 64)
-
-
-def test_set_changes_a_value_and_leaves_the_others():
-    changes = ["optimiser.learning_rate=1e-4", "negatives.queue.size=64", "views.key=identity"]
-    recipe = read_recipe("esimcse-bert-base", changes)
-    assert (recipe.optimiser.learning_rate, recipe.negatives.queue.size) == (1e-4, 64)
-    assert (recipe.views.key.kind, recipe.target.decay, recipe.optimiser.batch) == ("identity", 0.995, 64)
-    assert read_recipe("esimcse-bert-base", ["negatives.queue=null"]).negatives.queue is None
+    assert other.views == words.views
+    assert (other.seed, other.optimiser, other.negatives.queue.size) == (9, plain.optimiser, 160)
+    assert (changed.views.key.kind, changed.negatives.queue, changed.target) == ("identity", None, None)
+    assert (changed.optimiser.learning_rate, changed.optimiser.batch) == (1e-4, 64)
+    assert (changed.seed, changed.corpus.names, changed.corpus.path) == (4, ("a: b",), "1.txt")
 
 
 TASK = "tasks={t: {kind: %s, train: t.csv, columns: [a, b%s]%s}}"
@@ -193,17 +166,13 @@ CLASSES, SCALE = ", classes: [0, 1]", ", scale: [0, 5]"
 MISTAKES = [
     ("optimiser={learnin_rate: 1}", r"unknown key 'optimiser.learnin_rate'; did you mean 'learn"),
     ("temprature=0.1", r"unknown key 'temprature'; did you mean 'temperature'"),
-    ("optimiser={batch: many}", r"optimiser.batch: Input should be a valid integer"),
     ("optimiser={batch: 1}", r"optimiser.batch: .*greater than or equal to 2"),
     ("pooling=cls", r"pooling: Input should be 'cls_before_pooler', 'avg', 'max' or 'last'"),
     ("views={key: shuffle}", r"views.key: .*'shuffle'.*'word-repetition'"),
     ("views={key: {kind: word-repetition}}", r"'views.key.rate' is missing"),
     ("negatives={queue: {size: 10}}", r"negatives.queue.size 10 is smaller than optimiser.batch 64"),
     ("corpus={columns: 3}", r"negatives.hard and corpus.columns: 3 go together"),
-    ("objective={loss: triplet}", r"objective.loss: .*'info-nce' or 'nt-xent'"),
-    ("objective={weight: 0}", r"objective.weight: .*greater than 0"),
     ("objective={loss: nt-xent, similarity: dot}", r"objective.loss nt-xent goes with cosines and in-batch neg"),
-    ("objective={temperature: 0}", r"objective.temperature: .*greater than 0"),
     ("objective={temperature: .nan}", r"objective.temperature"),
     ("predictor={output: 8}", "predictor.output is not the width of keys"),
     ("target={encodes: queue}", "target.encodes is queue, and negatives.queue is missing"),
@@ -212,42 +181,29 @@ MISTAKES = [
     ("negatives.in_batch=false", "negatives.in_batch is false, and negatives.queue is missing"),
     ("negatives.queue={size: 70, initial: 80}", "initial 80 is more than the size, 70"),
     ("negatives.queue={size: 70, uses: [[5, 80]]}", "are not ranges of 0 to 70"),
-    ("noise.key.parts=[{kind: token-cutoff, rate: 0.1, count: some}]", "'share'"),
     ("noise.key.parts=[{kind: position-shuffle, padded_to: 64}]", "padded_to 64 is not corpus.max_length, 32"),
     ("noise={masks: shared}\nviews={key: word-deletion}", "noise.masks shared needs the same views"),
-    ("optimiser.adam_epsilon=none", "'after_correction' or 'before_correction'"),
     ("corpus.buckets=[5, 4]", r"buckets \[5, 4\] do not ascend"),
     ("views.key={kind: in-turn, views: [identity]}", "'identity'"),
-    ("views.key={kind: synonyms}", "'views.key.rate' is missing"),
-    ("views.key={kind: masked-insertion, rate: 2, model: a}", "views.key.rate: "),
     ("views.key={kind: masked-insertion, rate: 0.2}", "'views.key.model' is missing"),
     (TASK % ("ranking", "", ""), r"tasks.t: .*'ranking'.*'classification', 'pair-classification', 'reg"),
     (TASK % ("regression", "", SCALE), r"columns \['a', 'b'\]: name two sentences and the label, 3 columns"),
     (TASK % ("classification", ", c", CLASSES), r"columns \['a', 'b', 'c'\]: name a sentence and the lab"),
     (TASK % ("classification", "", CLASSES + ", dev_rows: 5"), "dev_rows: there is no table `dev` to read"),
     (TASK % ("classification", "", ""), "'tasks.t.classes' is missing"),
-    (TASK % ("classification", "", ", classes: [1]"), "tasks.t.classes: .*at least 2"),
-    (TASK % ("classification", "", CLASSES + ", weight: 0"), "tasks.t.weight: .*greater than 0"),
-    (TASK % ("classification", "", CLASSES + ", rate: 0.5"), "tasks.t.rate: .*'always' or 'once'"),
-    (TASK % ("classification", "", CLASSES + ", batch: 0"), "tasks.t.batch: .*greater than or equal to 1"),
-    (TASK % ("classification", "", CLASSES + ", dropout: 1"), "tasks.t.dropout: .*less than 1"),
     (TASK % ("classification", "", CLASSES + ", delimiter: tab"), "tasks.t.delimiter: .*at most 1 char"),
     (TASK % ("classification", "", CLASSES + SCALE), "unknown key 'tasks.t.scale'"),
     (TASK % ("regression", ", c", ", scale: [5, 0]"), r"scale \[5.0, 0.0\]: name the lowest score first"),
-    ("tasks={t: {kind: classification}}", "'tasks.t.train' is missing"),
     ("tasks={a b: {kind: classification, train: t.csv, columns: [a, b], classes: [0, 1]}}", "tasks.a b"),
     ("tasks={contrastive: {kind: classification, train: t, columns: [a, b], classes: [0, 1]}}", "choose another"),
     ("phases=[{takes: [contrastive, t]}]", "phases: phase 1 takes 't', which is none of contrastive"),
-    ("phases=[{takes: []}]", "takes: .*at least 1"),
     ("phases=[{takes: [contrastive, contrastive]}]", "a name occurs twice"),
-    ("phases=[{takes: [contrastive], epochs: 0}]", "epochs: .*greater than or equal to 1"),
     (TASK % ("classification", "", CLASSES) + "\nphases=[{takes: [contrastive]}]", "phases: none takes 't'"),
     ("labelled.test_pairs=some", "labelled.test_pairs: .*'dropped' or 'kept'"),
     (
         TASK % ("regression", ", c", SCALE) + "\nlabelled={test_pairs: kept}\nselection={task: STS-B:dev}",
         r"labelled.test_pairs is kept, so selection.task has to be another than STS-B",
     ),
-    ("corpus.of_tasks=perhaps", "corpus.of_tasks: .*valid boolean"),
 ]
 
 
@@ -285,50 +241,26 @@ def test_a_broken_file_is_reported_with_its_line(lines, message, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("recipe", "overrides", "message"),
+    ("recipe", "override", "message"),
     [
-        ("simcse-bert-bsae", (), "unknown recipe 'simcse-bert-bsae': did you mean simcse-bert-base"),
-        ("nowhere.yaml", (), "there is no recipe file nowhere.yaml"),
-        ("demo", ("seed",), "--set seed: write key=value"),
-        (
-            "demo",
-            ("optimiser.bacth=3",),
-            "--set optimiser.bacth=3: unknown key 'optimiser.bacth'; did you mean 'batch'",
-        ),
-        ("demo", ("seed=[",), r"--set seed=\[: the value is not valid YAML"),
+        ("simcse-bert-bsae", None, "unknown recipe 'simcse-bert-bsae': did you mean simcse-bert-base"),
+        ("simcse-ablations:crop-1", None, "unknown recipe 'simcse-ablations:crop-1': did you mean .*:crop-10"),
+        ("nowhere.yaml", None, "there is no recipe file nowhere.yaml"),
+        ("MINE:bad", None, "MINE, line 11: unknown key 'optimiser.bacth'; did you mean 'batch'"),
+        ("MINE:wrods", None, "MINE has no variant 'wrods': did you mean words"),
+        ("demo", "seed", "--set seed: write key=value"),
+        ("demo", "seed=[", r"--set seed=\[: the value is not valid YAML"),
+        # A value of the file is wrong only because of the change.
+        ("MINE", "views.key={kind: word-repetition}", "^SET: 'views.key.rate' is missing"),
+        ("MINE", "negatives.queue.size=10", "^SET: negatives.queue.size 10 is smaller than optimiser.batch 64"),
+        ("MINE", "optimiser.batch=500", "^SET: negatives.queue.size 160 is smaller than optimiser.batch 500"),
+        ("MINE", "negatives={hard: {weight: 1}}", "^SET: negatives.hard and corpus.columns: 3 go together"),
     ],
 )
-def test_a_mistake_on_the_command_line_is_told_as_one(recipe, overrides, message):
+def test_a_mistake_is_reported_with_the_name_the_line_or_the_change(recipe, override, message, mine):
+    message = message.replace("MINE", re.escape(str(mine))).replace("SET", re.escape(f"--set {override}"))
     with pytest.raises(sb.UserError, match=message):
-        read_recipe(recipe, overrides)
-
-
-@pytest.mark.parametrize(
-    ("override", "message"),
-    [
-        ("objective={temperature: 0}", "objective.temperature: .*greater than 0"),
-        ("views.key={kind: word-repetition}", "'views.key.rate' is missing"),
-        ("negatives.queue.size=10", "negatives.queue.size 10 is smaller than optimiser.batch 64"),
-        ("optimiser.batch=500", "negatives.queue.size 160 is smaller than optimiser.batch 500"),
-        ("negatives={hard: {weight: 1}}", "negatives.hard and corpus.columns: 3 go together"),
-    ],
-)
-def test_a_mistake_in_an_override_blames_the_override_not_a_line_of_the_file(override, message, tmp_path):
-    path = tmp_path / "mine.yaml"
-    path.write_text(
-        "extends: esimcse-bert-base\nname: mine\nobjective: {temperature: 0.1}\nviews: {key: {rate: 0.2}}\n"
-        "optimiser: {batch: 64}\nnegatives: {queue: {size: 160}}\n",
-        encoding="utf-8",
-    )
-    with pytest.raises(sb.UserError, match=f"^--set {re.escape(override)}: {message}"):
-        read_recipe(path, [override])
-
-
-def test_changes_are_values_by_their_key():
-    recipe = read_recipe("demo", ["seed=3"], {"seed": 4, "corpus.names": ("a: b",), "corpus.path": "1.txt"})
-    assert (recipe.seed, recipe.corpus.names, recipe.corpus.path) == (4, ("a: b",), "1.txt")
-    with pytest.raises(sb.UserError, match="--set seed=x: seed: "):
-        read_recipe("demo", changes={"seed": "x"})
+        read_recipe(recipe.replace("MINE", str(mine)), [override] if override else [])
 
 
 def test_tasks_on_kept_test_pairs_are_selected_on_something_else_and_say_so():

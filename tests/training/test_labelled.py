@@ -82,21 +82,17 @@ def test_a_part_is_held_out_by_the_seed_and_the_rest_is_trained_on(write):
     assert again.dev.sentences == task.dev.sentences
 
 
+CLASSES = ("classes: [1, 2]",)
 BAD = [
-    ("t.tsv", "text\tlabel\na\t1\nb\t2\nc\t3\n", ("classes: [1, 2]",), "t.tsv, line 4: the label '3' is not one"),
-    ("t.tsv", "text\tlabel\na\t1\nb\n", (), r"t.tsv, line 3: expected 2 columns"),
+    ("t.tsv", "text\tlabel\na\t1\nb\t2\nc\t3\n", CLASSES, "t.tsv, line 4: the label '3' is not one"),
     ("t.tsv", "text\tlable\na\t1\n", (), r"t.tsv has no column 'label': did you mean lable"),
-    ("t.csv", 'text,label\n"a,1\n', (), r"t.csv, line 2: not valid CSV"),
     ("t.jsonl", '{"text": "a", "label": 1}\n{"text": 5, "label": 1}\n', (), r"t.jsonl, line 2: text is 5, not"),
-    ("t.jsonl", '{"text": "a", "label": 1}\n{"text": "b"}\n', (), r"t.jsonl, line 2: 'label' is missing"),
-    ("t.tsv", "text\tlabel\n", (), r"t.tsv leaves no row to train on"),
-    ("t.txt", "a\nb\n", (), r"t.txt has one sentence per line: it has no columns"),
-    ("t.tsv", "text\tlabel\na\t1\n\t2\nc\t2\n", ("rows: 1", "classes: [1, 2]"), r"t.tsv leaves no row to train"),
-]  # fmt: skip
+    ("t.tsv", "text\tlabel\na\t1\n\t2\nc\t2\n", ("rows: 1", *CLASSES), r"t.tsv leaves no row to train"),
+]
 
 
 @pytest.mark.parametrize(("name", "text", "more", "message"), BAD)
-def test_a_bad_line_of_a_table_is_reported_with_file_and_line(name, text, more, message, write):
+def test_a_bad_table_is_reported_with_file_and_line(name, text, more, message, write):
     with pytest.raises(sb.UserError, match=message):
         one_sentence(write(name, text), *more)
 
@@ -104,14 +100,14 @@ def test_a_bad_line_of_a_table_is_reported_with_file_and_line(name, text, more, 
 @pytest.mark.parametrize(
     ("score", "message"),
     [
-        ("four", "the score 'four' is not a finite number"),
-        ("nan", "the score 'nan' is not a finite number"),
-        ("6", "the score 6 is outside of the scale, 0 to 5; fix"),
-        ("-0.1", "the score -0.1 is outside of the scale, 0 to 5"),
+        ("four", "'four' is not a finite number"),
+        ("nan", "'nan' is not a finite number"),
+        ("6", "6 is outside of the scale, 0 to 5; fix"),
+        ("-0.1", "-0.1 is outside of the scale, 0 to 5"),
     ],
 )
 def test_a_bad_score_is_reported_with_file_and_line(score, message, write, benchmark_folder):
-    with pytest.raises(sb.UserError, match=f"t.tsv, line 3: {message}"):
+    with pytest.raises(sb.UserError, match=f"t.tsv, line 3: the score {message}"):
         scored(write("t.tsv", f"a\tb\tscore\na\tb\t1\nc\td\t{score}\n"), benchmark_folder)
 
 

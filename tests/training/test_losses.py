@@ -5,9 +5,10 @@ import copy
 import numpy as np
 import pytest
 import torch
-from small_trainings import plain_vectors
+from small_trainings import plain_vectors, tiny
 
 from stsbench.training.guesses import IGNORED, mask_tokens
+from stsbench.training.model import Forward, SentenceModel
 from stsbench.training.objectives import info_nce, nt_xent
 
 MOCOSE = (
@@ -81,11 +82,6 @@ def test_losses_and_gradients_equal_the_equations_and_the_queue_has_no_gradient(
             assert vector.grad is None
         else:
             torch.testing.assert_close(vector.grad, plain[name].grad, atol=1e-9, rtol=1e-9)
-
-
-def test_a_large_logit_does_not_overflow():
-    vectors = torch.eye(4)
-    assert torch.isfinite(info_nce(vectors, vectors, temperature=1e-3))
 
 
 @pytest.fixture
@@ -244,27 +240,13 @@ def test_masking_is_berts():
     assert (after[chosen] == before[chosen]).mean() == pytest.approx(0.1, abs=0.01)
 
 
-@pytest.mark.parametrize("kind", ["Bert", "Roberta", "DistilBert", "Albert", "MPNet"])
+@pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert", "albert", "mpnet"])
 def test_chunks_and_embeddings_from_outside_give_the_vectors_of_one_sentence_at_a_time(kind):
-    import transformers
-
-    from stsbench.training.model import Forward, SentenceModel
-
-    sizes = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
-    match kind:
-        case "DistilBert":
-            config = transformers.DistilBertConfig(vocab_size=50, dim=16, n_layers=2, n_heads=2, hidden_dim=24)
-        case "Albert":
-            config = transformers.AlbertConfig(**sizes, intermediate_size=24, embedding_size=8, pad_token_id=0)
-        case _:
-            pad = {} if kind == "Bert" else {"pad_token_id": 1}
-            config = getattr(transformers, f"{kind}Config")(**sizes, intermediate_size=24, **pad)
-    torch.manual_seed(0)
-    transformer = getattr(transformers, f"{kind}Model")(config).eval()
+    transformer = tiny(kind).eval()
     rng = np.random.default_rng(0)
     sequences = [rng.integers(5, 50, size=size) for size in (3, 9, 4, 9, 1, 6, 2)]
     model = SentenceModel(transformer, "avg", torch.nn.Identity())
-    forward = Forward(config.pad_token_id or 0, 3, "cpu")
+    forward = Forward(transformer.config.pad_token_id, 3, "cpu")
     with torch.no_grad():
         vectors = forward(model, model.head, forward.chunks(sequences), None)
         torch.testing.assert_close(vectors, plain_vectors(model, model.head, sequences), atol=1e-5, rtol=1e-4)

@@ -62,6 +62,10 @@ mocose-bert-base-released: {target.decay.end: 1.0, target.decay.steps: 15000, ta
   target.trained: [projector], noise.adversarial.gradient: previous, precision: fp32,
   projector.norm_epsilon: 1.0e-12, predictor.norm_epsilon: 1.0e-12, objective.similarity: cosine}
 mocose-bert-base:equation-3: {objective.similarity: dot}
+mocose-*:token-cutoff: {noise.query.parts.0.kind: token-cutoff, noise.key.parts.0.rate: 0.1,
+  noise.key.parts.0.count: at_least_one, noise.adversarial: null}
+mocose-*:position-shuffle: {noise.query.parts.0.kind: position-shuffle, noise.key.parts.0.kind: position-shuffle}
+mocose-bert-base-released:[pt]*: {noise.query.parts.0.padded_to: 32, noise.key.parts.0.padded_to: 32}
 "*-released": {optimiser.adam_epsilon: before_correction}
 # the public code
 consert-bert-base: {noise.query.parts.0.kind: feature-cutoff, noise.query.parts.0.rate: 0.2,

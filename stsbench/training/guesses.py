@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from stsbench.base.errors import UserError
 from stsbench.data.rows import text_lines
@@ -61,21 +62,15 @@ class Guesser:
         mask = str(self.tokenizer.mask)
         texts = [" ".join(mask if word is None else word for word in words) for words in sentences]
         sequences = self.tokenizer(texts, model_limit(self.checkpoint))
-        written: list[list[str]] = [[] for _ in sentences]
-        order = sorted(
-            (row for row, words in enumerate(sentences) if None in words), key=lambda row: len(sequences[row])
-        )
+        guesses: list[list[str]] = [[] for _ in sentences]
+        is_open = [row for row, words in enumerate(sentences) if None in words]
+        order = sorted(is_open, key=lambda row: len(sequences[row]))
         for start in range(0, len(order), _ROWS_AT_ONCE):
             rows = order[start : start + _ROWS_AT_ONCE]
-            places = [self._open_places(sequences[row], sentences[row]) for row in rows]
-            wanted = [(number, place) for number, open_places in enumerate(places) for place in open_places]
-            if not wanted:
-                continue
-            logits = self._logits([sequences[row] for row in rows])[tuple(torch.tensor(wanted).T)]
-            guesses = self.tokenizer.texts(logits.topk(1, dim=1).indices.squeeze(1).tolist())
-            for (number, _), guess in zip(wanted, guesses, strict=True):
-                written[rows[number]].append(guess)
-        return [_filled(words, guesses) for words, guesses in zip(sentences, written, strict=True)]
+            for row, logits in zip(rows, self._logits([sequences[row] for row in rows]), strict=True):
+                best = logits[self._open_places(sequences[row], sentences[row])].topk(1).indices.squeeze(1)
+                guesses[row] = self.tokenizer.texts(best.tolist())
+        return [_filled(words, of_row) for words, of_row in zip(sentences, guesses, strict=True)]
 
     def _open_places(self, ids: Sequence[int], words: Sequence[str | None]) -> list[int]:
         mask = str(self.tokenizer.mask)
@@ -84,11 +79,9 @@ class Guesser:
         return [place for place, flag in zip(masks, is_open, strict=False) if flag]
 
     def _logits(self, sequences: Sequence[Sequence[int]]) -> Tensor:
-        lengths = torch.tensor([len(sequence) for sequence in sequences])
-        ids = torch.full((len(sequences), int(lengths.max())), self.tokenizer.pad_id)
-        for row, sequence in enumerate(sequences):
-            ids[row, : len(sequence)] = torch.tensor(sequence)
-        mask = (torch.arange(ids.shape[1]) < lengths.unsqueeze(1)).long()
+        rows = [torch.tensor(sequence) for sequence in sequences]
+        ids = pad_sequence(rows, batch_first=True, padding_value=self.tokenizer.pad_id)
+        mask = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
         with torch.no_grad():
             output = self.network(
                 input_ids=ids.to(self.device), attention_mask=mask.to(self.device), return_dict=True
@@ -179,19 +172,15 @@ def read_lexicon(name: str) -> Mapping[str, tuple[str, ...]]:
     return {word: tuple(sorted(of_word)) for word, of_word in synonyms.items() if of_word}
 
 
-def replaced(word: str, synonyms: Mapping[str, tuple[str, ...]], draw: Callable[[int], int | None]) -> str:
-    """Return a word replaced by a synonym, with the case of the word and the punctuation around it.
-
-    `draw` gets the number of synonyms, and returns the index of one, or None to keep the word.
-    """
+def replaced(word: str, synonyms: Mapping[str, tuple[str, ...]], rate: float, rng: np.random.Generator) -> str:
+    """Return a word, or at the rate a synonym with the case of the word and the punctuation around it."""
     match = _WORD.fullmatch(word)
     assert match is not None  # every text matches
     before, inner, after = match.groups()
     choices = synonyms.get(inner.casefold(), ())
-    place = draw(len(choices)) if choices else None
-    if place is None:
+    if not choices or rng.random() >= rate:
         return word
-    synonym = choices[place]
+    synonym = choices[int(rng.integers(len(choices)))]
     if len(inner) > 1 and inner.isupper():
         synonym = synonym.upper()
     elif inner[:1].isupper():

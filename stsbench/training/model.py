@@ -15,7 +15,7 @@ from stsbench.base.errors import UserError
 from stsbench.training.batches import Sequences
 from stsbench.training.cpu import drawing_by, draws, dropout_at, passes_at_once
 from stsbench.training.distributed import WIDTH, Graphs
-from stsbench.training.noise import NoisePart
+from stsbench.training.noise import Cutoff, NoisePart
 from stsbench.training.recipe import Pooling
 
 _HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -303,7 +303,8 @@ class Forward:
         positions = natural = model.positions(mask)
         for part in noise:
             inputs, positions = part.embeddings(inputs, mask), part.positions(positions, mask)
-        with _embedding_layer(model, [part for part in noise if part.changes_embedding_layer], mask):
+        cutoffs = [part for part in noise if isinstance(part, Cutoff) and part.place == "layer"]
+        with _embedding_layer(model, cutoffs, mask):
             pooled = model(inputs, mask, attended, None if positions is natural else positions)
         for part in noise:
             pooled = part.vectors(pooled)
@@ -311,8 +312,8 @@ class Forward:
 
 
 @contextmanager
-def _embedding_layer(model: SentenceModel, noise: Sequence[NoisePart], mask: Tensor) -> Iterator[None]:
-    if not noise:
+def _embedding_layer(model: SentenceModel, cutoffs: Sequence[Cutoff], mask: Tensor) -> Iterator[None]:
+    if not cutoffs:
         yield
         return
     layer = getattr(model.transformer, "embeddings", None)
@@ -322,8 +323,8 @@ def _embedding_layer(model: SentenceModel, noise: Sequence[NoisePart], mask: Ten
         )
 
     def changed(_module: nn.Module, _inputs: Any, states: Tensor) -> Tensor:
-        for part in noise:
-            states = part.embedding_layer(states, mask)
+        for cutoff in cutoffs:
+            states = states * cutoff.kept(states, mask)
         return states
 
     hook = layer.register_forward_hook(changed)

@@ -36,14 +36,6 @@ class NoisePart(RecipePart):
         """Return the changed position of each token, (rows, width)."""
         return positions
 
-    def embedding_layer(self, states: "Tensor", mask: "Tensor") -> "Tensor":
-        """Return the changed output of the embedding layer, (rows, width, d); needs `changes_embedding_layer`."""
-        return states
-
-    @property
-    def changes_embedding_layer(self) -> bool:
-        return False
-
     def vectors(self, pooled: "Tensor") -> "Tensor":
         """Return the changed pooled vectors, (rows, d)."""
         return pooled
@@ -96,13 +88,6 @@ class Cutoff(NoisePart):
 
     def embeddings(self, embedded: "Tensor", mask: "Tensor") -> "Tensor":
         return embedded * self.kept(embedded, mask) if self.place == "words" else embedded
-
-    def embedding_layer(self, states: "Tensor", mask: "Tensor") -> "Tensor":
-        return states * self.kept(states, mask) if self.place == "layer" else states
-
-    @property
-    def changes_embedding_layer(self) -> bool:
-        return self.place == "layer"
 
     @abstractmethod
     def kept(self, states: "Tensor", mask: "Tensor") -> "Tensor":

@@ -203,11 +203,8 @@ class Synonyms(TextView):
     def text(self, sentence: str, rng: np.random.Generator) -> str:
         from stsbench.training.guesses import read_lexicon, replaced
 
-        def draw(count: int) -> int | None:
-            return int(rng.integers(count)) if rng.random() < self.rate else None
-
         lexicon = read_lexicon(str(self.lexicon))
-        return " ".join(replaced(word, lexicon, draw) for word in sentence.split())
+        return " ".join(replaced(word, lexicon, self.rate, rng) for word in sentence.split())
 
 
 class MaskedPrediction(TextView):

@@ -13,7 +13,7 @@ import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from stsbench.base.errors import UserError
-from stsbench.base.parsing import Draft, Keys, first_mistake, key_paths, known_keys, read_draft
+from stsbench.base.parsing import Draft, first_mistake, key_paths, known_keys, read_draft
 from stsbench.base.words import listed, suggestion
 from stsbench.statistics.seeds import generator
 from stsbench.training.heads import Head, Layers, NoHead
@@ -309,7 +309,8 @@ def _layers(name: str, beside: Path = Path(), above: tuple[tuple[Path, str], ...
     variants = _variants(written)
     parent = written.values.get("extends")
     layers = [] if parent is None else _layers(str(parent), path.parent, (*above, place))
-    layers.append(_part(written, {key: value for key, value in written.values.items() if key not in _ABOUT}))
+    values = {key: value for key, value in written.values.items() if key not in _ABOUT}
+    layers.append(Draft(values, written.places))
     if variant:
         if variant not in variants:
             every = f"it has {', '.join(variants)}." if variants else "it has none."
@@ -317,15 +318,9 @@ def _layers(name: str, beside: Path = Path(), above: tuple[tuple[Path, str], ...
             raise UserError(f"{path} has no variant {variant!r}: {hint}")
         names = [layer.values["name"] for layer in layers if "name" in layer.values]
         called = {"name": f"{names[-1]}-{variant}"} if names else {}
-        layers.append(_part(written, variants[variant] | called, ("variants", variant)))
+        places = {keys[2:]: at for keys, at in written.places.items() if keys[:2] == ("variants", variant)}
+        layers.append(Draft(variants[variant] | called, places))
     return layers
-
-
-def _part(written: Draft, values: dict[str, Any], above: Keys = ()) -> Draft:
-    """Return some values of a file, which are written below the key `above`, with their places."""
-    depth = len(above)
-    below = {keys[depth:]: place for keys, place in written.places.items() if keys[:depth] == above}
-    return Draft(values, {keys: place for keys, place in below.items() if keys and keys[0] in values})
 
 
 def _written(path: Path) -> Draft:

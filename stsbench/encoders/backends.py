@@ -29,15 +29,7 @@ from stsbench.data.benchmarks import load_sample, sample_sentences
 from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers
 from stsbench.encoders.poolers import AUTO
 from stsbench.encoders.protocol import TokenSequence
-from stsbench.encoders.use import (
-    ATTENTIONS,
-    BIDIRECTIONAL,
-    MASKS,
-    PRECISIONS,
-    TORCH,
-    Use,
-    option_of,
-)
+from stsbench.encoders.use import ATTENTIONS, BIDIRECTIONAL, MASKS, PRECISIONS, TORCH, Use, option_of
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -53,7 +45,6 @@ BACKENDS = {TORCH: tuple(PRECISIONS), "openvino": ("fp32", "bf16", "int8")}
 """The precisions of each program. In those that are missing, a vector would depend on its batch."""
 
 CALIBRATION_SENTENCES = 256
-_CALIBRATION_SEED = 0
 
 _FILE = "model.xml"
 
@@ -125,7 +116,7 @@ def calibration() -> tuple[tuple[str, ...], str]:
     pairs = load_sample().pairs
     scored = {*pairs["sentence1"], *pairs["sentence2"]}
     texts = [text for text in sample_sentences() if text not in scored]
-    drawn = np.random.default_rng(_CALIBRATION_SEED).permutation(len(texts))[:CALIBRATION_SENTENCES]
+    drawn = np.random.default_rng(0).permutation(len(texts))[:CALIBRATION_SENTENCES]
     chosen = tuple(texts[row] for row in drawn)
     return chosen, hashlib.sha256("\n".join(chosen).encode()).hexdigest()[:4]
 

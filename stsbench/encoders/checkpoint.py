@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -263,8 +264,9 @@ class Checkpoint:
 
     def named_code(self) -> list[str]:
         """Returns the classes outside the libraries that the checkpoint refers to."""
-        maps = [self.json(file).get("auto_map") for file in ("config.json", "tokenizer_config.json")]
-        return [*_texts_in(maps), *self._foreign_modules()]
+        maps = [self.json(file).get("auto_map") or {} for file in ("config.json", "tokenizer_config.json")]
+        named = [names if isinstance(names, list) else [names] for map_ in maps for names in map_.values()]
+        return [*(str(name) for name in chain.from_iterable(named) if name), *self._foreign_modules()]
 
     def own_code(self) -> str | None:
         """Returns the name of Python code that the checkpoint needs to run, or None."""
@@ -359,12 +361,3 @@ def find_checkpoint(name: str, *, revision: str | None = None, with_code: bool =
         raise UserError(f"{name} is a file of unknown kind. Give a checkpoint's folder, a Hub name or vectors.")
     downloaded = from_hub(name, revision, with_code=with_code)
     return Checkpoint(name, downloaded, revision=downloaded.name)
-
-
-def _texts_in(value: Any) -> list[str]:
-    """Returns all texts in nested JSON."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list):
-        return [text for part in value for text in _texts_in(part)]
-    return [value] if isinstance(value, str) else []

@@ -121,11 +121,7 @@ class Embedded(Result):
 
 
 def embed(
-    model: Model,
-    texts: Sequence[str],
-    *,
-    use_cache: bool = True,
-    progress: Progress = silent,
+    model: Model, texts: Sequence[str], *, use_cache: bool = True, progress: Progress = silent
 ) -> NDArray[np.float32]:
     """Embed texts.
 

@@ -83,23 +83,14 @@ def normalize(vectors: FloatMatrix, out: FloatMatrix | None = None) -> FloatMatr
 
 
 def processed(vectors: FloatMatrix, identity: Identity) -> FloatMatrix:
-    """Applies an encoder's truncation and normalisation (not its whitening) to its vectors, in place.
-
-    Args:
-        vectors: shape (rows, d).
-        identity: of the encoder.
-    """
+    """Applies an encoder's truncation and normalisation, not its whitening, to vectors (rows, d), in place."""
     if identity.use.dimensions is not None:
         vectors = truncate(vectors, identity.use.dimensions)
     return normalize(vectors, out=vectors) if identity.normalize else vectors
 
 
 def truncate(vectors: FloatMatrix, dimensions: int) -> FloatMatrix:
-    """Keeps the first dimensions, as for Matryoshka models.
-
-    Args:
-        vectors: shape (rows, d).
-        dimensions: number to keep, at most d.
+    """Keeps the first dimensions of vectors of shape (rows, d), as for Matryoshka models.
 
     Raises:
         UserError: if there are fewer.

@@ -41,12 +41,7 @@ from stsbench.encoders.tokenizer import model_limit, position_limit
 from stsbench.encoders.transformer import TransformerEncoder, TransformerSettings
 from stsbench.encoders.use import ABOUT, FP32, PROMPTS, TORCH, USUAL, Use, option_of, spell_options
 from stsbench.encoders.weights import base_of, find_base
-from stsbench.published.catalogue import (
-    checkpoint_named_like,
-    identified_checkpoint,
-    known_checkpoint,
-    system,
-)
+from stsbench.published.catalogue import checkpoint_named_like, identified_checkpoint, known_checkpoint, system
 from stsbench.published.schema import KnownCheckpoint
 
 Model = Encoder | str | Path | Callable[[list[str]], Any]

@@ -180,10 +180,7 @@ def notes_on(encoder: Encoder, task: str, sentences: Sequence[str]) -> tuple[str
 def reader_of(encoder: Encoder, task: str, side: int | None) -> Encoder:
     """Returns the encoder of a task's sentences: `encoder.reader(task, side)` if it has such a method, or itself.
 
-    Args:
-        encoder: of a model.
-        task: the task's name.
-        side: 0 or 1 for the sentences of pairs, None for single sentences.
+    The side is 0 or 1 for the sentences of pairs, None for single sentences.
     """
     reader: Encoder = encoder.reader(task, side) if hasattr(encoder, "reader") else encoder
     return reader

@@ -267,6 +267,8 @@ def write_modules(
         after: what follows the pooling, as (folder, class, layer), with None for the layer if the folder has its
             files already or the class has no weights.
     """
+    from safetensors.torch import save_file
+
     use = settings.use
     if use.pooling not in _POOLINGS.values():
         raise UserError(f"sentence-transformers has no pooling {use.pooling}: choose another.")
@@ -287,17 +289,11 @@ def write_modules(
     for place, _, layer in after:
         (folder / place).mkdir(parents=True, exist_ok=True)
         if layer is not None:
-            _write_dense(folder / place, layer)
-
-
-def _write_dense(folder: Path, layer: Dense) -> None:
-    from safetensors.torch import save_file
-
-    outputs, inputs = layer.tensors["weight"].shape
-    config = {"in_features": inputs, "out_features": outputs, "bias": "bias" in layer.tensors}
-    _write_json(folder / "config.json", {**config, "activation_function": layer.activation})
-    tensors = {f"linear.{name}": tensor.detach().cpu().clone() for name, tensor in layer.tensors.items()}
-    save_file(tensors, folder / "model.safetensors")
+            outputs, inputs = layer.tensors["weight"].shape
+            config = {"in_features": inputs, "out_features": outputs, "bias": "bias" in layer.tensors}
+            _write_json(folder / place / "config.json", config | {"activation_function": layer.activation})
+            tensors = {f"linear.{name}": tensor.detach().cpu().clone() for name, tensor in layer.tensors.items()}
+            save_file(tensors, folder / place / "model.safetensors")
 
 
 def _write_json(path: Path, content: Any) -> None:

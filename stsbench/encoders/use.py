@@ -126,11 +126,7 @@ class Loading:
         tried=_template_names,
     )
     # In a signature it is a part of the precision: `openvino-int8`.
-    backend: str = _option(
-        TORCH,
-        "The program that computes: `torch`, or `openvino` (on the CPU).",
-        sign="",
-    )
+    backend: str = _option(TORCH, "The program that computes: `torch`, or `openvino` (on the CPU).", sign="")
     precision: str = _option(
         FP32,
         "The precision of the computation: `fp32`, `bf16` or `fp16`; with `openvino` also `int8`.",
@@ -146,10 +142,7 @@ class Loading:
     )
     device: str = _option(AUTO, "Where to compute: `auto`, `cpu`, `cuda` or `mps`.", changes="place")
     trust_remote_code: bool = _option(
-        False,
-        "Allow the checkpoint's own Python code to run.",
-        type=bool,
-        changes="nothing",
+        False, "Allow the checkpoint's own Python code to run.", type=bool, changes="nothing"
     )
     attention: str = _option(
         AUTO,

@@ -6,6 +6,7 @@ Also what is loaded beside the network: LoRA adapters, which are merged into it,
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -33,11 +34,6 @@ def require_own_weights(name: str, model: Any, loading: Mapping[str, Collection[
 
     Missing weights would be random. Unused ones beside the network are heads that training needed; unused ones
     within it belong to another configuration.
-
-    Args:
-        name: the checkpoint's, for messages.
-        model: as loaded by Transformers.
-        loading: its `loading_info`.
     """
     # A missing pooler is an error only where it is used.
     if missing := [tensor for tensor in loading["missing_keys"] if not tensor.startswith("pooler.")]:
@@ -292,12 +288,7 @@ def load_tail(
         steps += [dense.to(device).eval(), getattr(nn, module.activation)()]
         width = dense.out_features
 
-    def apply(vectors: "Tensor") -> "Tensor":
-        for step in steps:
-            vectors = step(vectors)
-        return vectors
-
-    return apply
+    return lambda vectors: reduce(lambda made, step: step(made), steps, vectors)
 
 
 def _dense(weights: "Mapping[str, Tensor]", width: int | None, name: str) -> "nn.Linear":

@@ -239,22 +239,3 @@ def test_a_folder_that_another_run_fills_meanwhile_or_with_other_results_is_kept
     assert sb.load_run("mine") == before
     assert stsbench(*run, "--overwrite").code == 0
     assert sb.load_run("mine").scores[0].value == sb.load_run(beside).scores[0].value != before.scores[0].value
-
-
-def test_models_of_one_name_get_folders_of_their_own_and_cached_vectors_are_used(stsbench: Stsbench) -> None:
-    words = sorted({word for text in load_sample().pairs["sentence1"] for word in text.lower().split()})
-    rng = np.random.default_rng(0)
-    for folder in ("one", "two"):
-        Path(folder).mkdir()
-        Path(folder, "words.txt").write_text(
-            "".join(f"{word} {rng.normal():.3f} {rng.normal():.3f}\n" for word in words)
-        )
-    both = ("run", "-m", "one/words.txt", "-m", "two/words.txt", "--tasks", "sample", "--json")
-    encoded = [
-        [record["encoding"]["encoded"] for record in json.loads(stsbench(*both, *more).out)]
-        for more in ((), (), ("--no-cache",))
-    ]
-    assert encoded[0] == encoded[2]
-    assert encoded[1] == [0, 0] != encoded[0]
-    first, second = recorded()
-    assert (first, second.startswith("words.txt-avg-sample-")) == ("words.txt-avg-sample", True)

@@ -224,26 +224,6 @@ def test_a_model_that_is_replaced_after_eval_gives_no_number(folder, hash_encode
     assert at_once["pearson"] == pytest.approx(expected)
 
 
-def test_a_split_that_is_read_after_another_task_is_encoded_as_its_own_task_was_prepared(folder, hash_encode):
-    def prepare(params, samples):
-        params.known = {word for sentence in samples for word in sentence}
-        known_outside.clear()
-        known_outside.update(params.known)
-
-    def batcher(params, batch):
-        assert known_outside == params.known
-        assert all(word in params.known for sentence in batch for word in sentence)
-        tasks_seen.append(params.current_task)
-        return hash_encode([" ".join(words) for words in batch])
-
-    known_outside, tasks_seen = set(), []
-    params = {"task_path": str(folder), "usepytorch": False, "kfold": 3}
-    results = senteval.engine.SE(params, batcher, prepare).eval(["STSBenchmark", "TREC"])
-    tasks_seen.clear()
-    assert np.isfinite(results["STSBenchmark"]["train"]["spearman"].correlation)
-    assert set(tasks_seen) == {"STSBenchmark"}
-
-
 class Counting:
     """A batcher that counts the sentences it is handed."""
 

@@ -1,7 +1,6 @@
 """The pictures of README and the documentation are of this version, small, and of what their record says."""
 
 import json
-import re
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -31,15 +30,6 @@ def test_the_pictures_are_of_this_version_and_the_record_and_small(record: dict[
     here = {path.name: path.read_bytes() for path in PLACE.glob("*.png")}
     assert {name: sha256(data).hexdigest() for name, data in here.items()} == told, AGAIN
     assert {name: len(data) for name, data in here.items() if len(data) >= 200_000} == {}
-
-
-def test_readme_and_the_first_page_show_them_light_and_dark(record: dict[str, Any]) -> None:
-    told = {name for of in record.values() for name in of["pictures"]}
-    for page in (ROOT / "README.md", ROOT / "docs" / "index.md"):
-        shown = set(re.findall(r"_static/([\w-]+\.png)", page.read_text("utf-8")))
-        assert shown
-        assert shown <= told
-        assert {name.replace("light", "dark") for name in shown} <= shown
 
 
 def test_no_sentence_of_a_data_set_is_shown(record: dict[str, Any]) -> None:

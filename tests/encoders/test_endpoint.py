@@ -59,7 +59,6 @@ def first_as(vector):
     return changed(lambda data: [data[0] | {"embedding": vector}, *data[1:]])
 
 
-TOO_LARGE = {"fault": lambda handler, _: handler.answer(413, {}) or True}
 MISTAKES = [
     ("http://127.0.0.1:9/v1#tiny", {}, ("127.0.0.1:9/v1#tiny cannot be reached", "start the server")),
     ("{url}", {}, ("lacks the name", "#NAME")),

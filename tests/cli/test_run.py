@@ -185,26 +185,6 @@ def test_what_reads_records_and_cached_vectors_imports_no_torch(tiny_bert: Path,
     assert sb.load_run(tmp_path / "again").encoding["encoded"] == 0
 
 
-def test_another_measurement_does_not_replace_a_record_without_overwrite(stsbench: Stsbench) -> None:
-    for number, line in enumerate(
-        (
-            "sample --interval independent",
-            "sample --metric pearson",
-            "sample --aggregation mean",
-            "sample-questions --classifier-seed 7",
-            "sample-questions --kfold 3",
-        )
-    ):
-        tasks, *choice = line.split()
-        run, out = ("run", "-m", "toys:words", "--tasks", tasks), f"out{number}"
-        assert stsbench(*run, "--out", out).code == 0
-        before = sb.load_run(out)
-        refused = stsbench(*run, *choice, "--out", out)
-        assert (refused.code, "holds another measurement" in refused.err, sb.load_run(out)) == (2, True, before)
-        assert stsbench(*run, *choice, "--out", out, "--overwrite").code == 0
-        assert sb.load_run(out) != before
-        assert stsbench(*run, *choice).code == 0
-    assert len(list(Path("runs").iterdir())) == 5
 
 
 def test_a_folder_that_another_run_fills_meanwhile_or_with_other_results_is_kept(

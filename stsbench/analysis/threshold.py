@@ -23,11 +23,12 @@ from stsbench.records.kinds import ALL_TASKS
 from stsbench.records.record import RunRecord
 from stsbench.render.table import Table, Tables
 from stsbench.scoring.measure import evaluate
-from stsbench.scoring.settings import Intervals
+from stsbench.scoring.settings import AVERAGE_PRECISION, Intervals
 from stsbench.scoring.statistic import sharing_of
 from stsbench.scoring.subjects import RecordedModel, ScoredTask, Subject, scored_tasks
 from stsbench.scoring.tasks import canonical
 from stsbench.statistics import Dependence
+from stsbench.statistics.correlations import CORRELATIONS
 from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.influence import Linear
 from stsbench.statistics.intervals import design_effect
@@ -163,12 +164,14 @@ class Threshold(OfTasks):
         labelled = [
             task for task in self.tasks if getattr(data_sets().get(canonical(task)), "kind", "") == "labelled"
         ]
+        options: dict[str, Any] = {"data_dirs": self.data_dirs, "progress": self.progress}
         if not (sets or labelled):
-            return super().scored(name, subject)
+            return scored_tasks(
+                name, subject, self.tasks, statistics=(*CORRELATIONS, AVERAGE_PRECISION), **options
+            )
         sets += [labelled_pairs(task, [Path(folder) for folder in self.data_dirs]) for task in labelled]
         sets += [task for task in self.tasks if task not in labelled]
         encoder = RecordedModel(subject.model) if isinstance(subject, RunRecord) else subject
-        options: dict[str, Any] = {"data_dirs": self.data_dirs, "progress": self.progress}
         return scored_tasks(name, evaluate(encoder, sets, intervals=Intervals(None), **options))
 
     def measure(self, model: str, given: Sequence[LabelledPairs]) -> Iterator[Row]:

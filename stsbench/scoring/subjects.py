@@ -44,7 +44,7 @@ from stsbench.records.store import load_run
 from stsbench.scoring.kinds import statistic_of
 from stsbench.scoring.measure import evaluate
 from stsbench.scoring.settings import Intervals
-from stsbench.scoring.statistic import Correlation
+from stsbench.scoring.statistic import AveragePrecision, Correlation
 from stsbench.scoring.tasks import TaskSpec, canonical, read_task, tasks_here
 from stsbench.statistics.correlations import CORRELATIONS
 from stsbench.statistics.neighbours import SIMILARITIES, pair_similarities
@@ -90,14 +90,14 @@ class ScoredTask(NamedTuple):
 
     Attributes:
         task: the task's name, with split and text if several tasks have that name.
-        statistic: the correlation that is the score.
+        statistic: the correlation that is the score; of labels, average precision.
         pairs: the rows of the items table.
         gold_range: the lowest and highest possible gold score.
         data: the hash of the data.
     """
 
     task: str
-    statistic: Correlation
+    statistic: Any
     pairs: pd.DataFrame
     gold_range: tuple[float, float]
     data: str = ""
@@ -113,10 +113,11 @@ def scored_tasks(
     subject: Subject,
     tasks: Sequence[str] = (),
     *,
+    statistics: Collection[str] = CORRELATIONS,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
 ) -> tuple[RunRecord, list[ScoredTask]]:
-    """Returns the record of a model, which is measured if there is none, and its tasks scored by a correlation.
+    """Returns the record of a model, which is measured if there is none, and its tasks scored by the `statistics`.
 
     The default are all tasks of a record, and for a model the seven STS tasks, or the sample if their data is
     missing.
@@ -129,7 +130,7 @@ def scored_tasks(
     if not isinstance(record, RunRecord):
         chosen = requested or tasks_here(data_dirs)
         record = evaluate(record, chosen, data_dirs=data_dirs, intervals=Intervals(None), progress=progress)
-    scores = [score for score in record.scores if score.statistic in CORRELATIONS and not score.training]
+    scores = [score for score in record.scores if score.statistic in statistics and not score.training]
     if not scores:
         raise without_pairs(record)
     measured = list(dict.fromkeys(score.task for score in scores))
@@ -144,7 +145,8 @@ def scored_tasks(
     return record, [
         ScoredTask(label, statistic, rows[score.key], _gold_range(score, rows[score.key]), score.data.sha256)
         for label, score in named
-        if (score.task in requested or not requested) and isinstance(statistic := statistic_of(score), Correlation)
+        if (score.task in requested or not requested)
+        and isinstance(statistic := statistic_of(score), Correlation | AveragePrecision)
     ]
 
 

@@ -1,9 +1,11 @@
 """Thresholds against plain NumPy: cutoffs, rates on other pairs, probabilities, and cutoffs of another model."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from own_runs import write_pairs, write_words
 from scipy.stats import beta, norm
@@ -131,3 +133,14 @@ def test_labelled_pairs_are_compared_by_the_model_of_a_run() -> None:
     counts = frame.drop_duplicates("task").set_index("task")["pairs"]
     assert set(counts.index) == {"sample-paraphrases", "sample", "all tasks"}
     assert counts["all tasks"] == counts["sample"] + counts["sample-paraphrases"]
+
+
+def test_pair_classification_has_a_cutoff(tmp_path: Path) -> None:
+    pairs = write_pairs(tmp_path / "pairs.tsv", pairs=200)
+    labelled = replace(pairs, pairs=pairs.pairs.assign(gold=(pairs.pairs["gold"] >= 0.8) * 1.0), gold_range=(0, 1))
+    encode = lambda texts: [[len(text), text.count("e"), 1.0] for text in texts]  # noqa: E731
+    frames = [
+        sb.threshold(sb.evaluate(encode, [data], protocol=sb.protocol(metric=metric))).frame
+        for data, metric in ((labelled, "ap"), (pairs, "spearman"))
+    ]
+    pd.testing.assert_frame_equal(*frames)

@@ -21,8 +21,7 @@ from stsbench.scoring.tasks import SAMPLE, STS_B, canonical, read_pairs_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_POINTS = 101
-"""The number of points from -1 to 1 at which densities are estimated."""
+_POINTS = 101  # The number of points from -1 to 1 at which densities are estimated
 
 _QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
 

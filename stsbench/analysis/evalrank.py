@@ -22,8 +22,7 @@ from stsbench.statistics.neighbours import QUERIES_AT_ONCE, directions, pair_sim
 MOST = 15
 """The largest rank up to which hits are counted, as in the authors' code."""
 
-_SAME_COSINE = 1e-9
-"""Cosines that differ by no more are tied, so that rounding decides no rank."""
+_SAME_COSINE = 1e-9  # Cosines that differ by no more are tied, so that rounding decides no rank
 
 
 class EvalRank(OfSentences):

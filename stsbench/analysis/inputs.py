@@ -98,8 +98,7 @@ SEED: int = parameter(0, "The random seed.", limits=(0, LARGEST_SEED))
 CORPUS: str | Path = parameter("sample", "The corpus: a file with one sentence a line, or `sample`.")
 
 
-_SAME = 1e-9
-"""Directions that differ by no more are equal."""
+_SAME = 1e-9  # Directions that differ by no more are equal
 
 
 def analysable(runs: Wanted | Sequence[Wanted] | None) -> dict[str, Subject]:

@@ -53,8 +53,7 @@ UNSIGNED = "difference"
 _PUBLISHED = {"esimcse-arxiv-v1-1": SPEARMAN, "esimcse-coling2022-7": UNSIGNED}
 """The measures of the papers' tables."""
 
-_FEWEST = 10
-"""Pairs below which the figure leaves out a point."""
+_FEWEST = 10  # Pairs below which the figure leaves out a point
 
 
 class LengthBias(OfTasks):

@@ -25,11 +25,8 @@ EDGES = {
 
 COSINE, NORM, RISE = "cosine", "norm", "rise"
 
-_FEWEST = 10
-"""Sentences that the first and the last bin of the rise need."""
-
-_UNIT = 1e-3
-"""Vectors whose norms are this close to 1 are normalised."""
+_FEWEST = 10  # Sentences that the first and the last bin of the rise need
+_UNIT = 1e-3  # Vectors whose norms are this close to 1 are normalised
 
 
 class LengthCollapse(OfVectors):

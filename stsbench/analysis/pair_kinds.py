@@ -36,8 +36,7 @@ NONE_EXPECTED = {SHIFT: 0.0, COST: 1.0}
 FEWEST = 30
 """Pairs that a kind needs, inside and outside; with fewer its interval is too wide."""
 
-_STRATA = 10
-"""Pairs in the same tenth of a task's scale have similar gold scores."""
+_STRATA = 10  # Pairs in the same tenth of a task's scale have similar gold scores
 
 GOLD, RATINGS, LENGTH = "gold score", "ratings", "length"
 OVERLAP, NEGATION, NUMBERS = "word overlap", "negation", "numbers"
@@ -49,8 +48,7 @@ LONG_DIFFERENCE, SHORT, LONG = 3, 8, 20
 LOW_OVERLAP, HIGH_OVERLAP = 0.25, 0.75
 """The limits of low and high word overlap (Jaccard)."""
 
-_APART = 0.75
-"""The quantile of the ratings' variance above which raters disagree: the mean may hide two opinions."""
+_APART = 0.75  # The quantile of the ratings' variance above which raters disagree: the mean may hide two opinions
 
 _NEGATIONS = frozenset(
     ["no", "not", "cannot", "never", "none", "nobody", "nothing", "nowhere", "neither", "nor", "without"]

@@ -23,11 +23,8 @@ from stsbench.statistics.neighbours import pair_similarities
 
 PARAPHRASE, CHANGED, GAP, ORDER, TIED = MEASURES = "paraphrase", "changed", "gap", "order", "tied"
 
-_SAME_COSINE = 1e-6
-"""Cosines that differ by no more are equal: rounding of vectors in fp32 orders no triple."""
-
-_LABEL = 16
-"""Characters of a kind's name in a figure."""
+_SAME_COSINE = 1e-6  # Cosines that differ by no more are equal: rounding of vectors in fp32 orders no triple
+_LABEL = 16  # Characters of a kind's name in a figure
 
 
 def probed(kinds: Sequence[str], sentences: Sequence[str], paraphrase: Floats, changed: Floats) -> pd.DataFrame:

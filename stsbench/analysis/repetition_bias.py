@@ -32,8 +32,7 @@ Q_S1, Q_S2, RISE = "q-s1", "q-s2", "rise"
 QUERIES, SEEDS = "queries", "seeds"
 TOGETHER = "all"
 
-_PUBLISHED = {"q-s1": Q_S1, "q-s2": Q_S2, "delta": RISE}
-"""The measures in the columns of the paper's table."""
+_PUBLISHED = {"q-s1": Q_S1, "q-s2": Q_S2, "delta": RISE}  # The measures in the columns of the paper's table
 
 
 class RepetitionBias(Analysis):

@@ -26,11 +26,8 @@ if TYPE_CHECKING:
 
 Vectors = NDArray[np.floating[Any]]
 
-_AT_ONCE = 8192
-"""Rows of a corpus whose cosines are in memory at once."""
-
-_TITLE_CHARACTERS = 52
-"""Characters of a query in the title of its panel."""
+_AT_ONCE = 8192  # Rows of a corpus whose cosines are in memory at once
+_TITLE_CHARACTERS = 52  # Characters of a query in the title of its panel
 
 
 class Retrieve(Analysis):

@@ -25,8 +25,7 @@ from stsbench.statistics.seeds import generator
 
 Change = Callable[[str], str]
 
-_SHORTEST = 3
-"""Shorter words get no typo, which would often be another word."""
+_SHORTEST = 3  # Shorter words get no typo, which would often be another word
 
 _KEYS = ("qwertyuiopo", "asdfghjklk", "zxcvbnmn")
 _NEXT_KEY = {key: right for row in _KEYS for key, right in reversed(list(pairwise(row)))}

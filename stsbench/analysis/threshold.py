@@ -45,6 +45,8 @@ CUTOFF, PROBABILITY = "cutoff", "probability"
 FITTED, CARRIED, KEPT = "fitted", "carried", "kept"
 
 _FOLDS, _DRAWS, _STEPS = 5, 200, 20
+_RATE: dict[str, Any] = {"kind": float, "limits": (0, 1)}
+_NUMBER: dict[str, Any] = {"kind": float, "limits": (-LARGEST, LARGEST)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,10 +103,7 @@ class Threshold(OfTasks):
     """
 
     number_keys = ("measure", "group")
-    columns = (
-        *("model", "task", "measure", "group", "value", "low", "high"),
-        *("pairs", "matches", "target"),
-    )
+    columns = ("model", "task", "measure", "group", "value", "low", "high", "pairs", "matches", "target")
     examples = (
         "stsbench explain threshold runs/a --max-false-match 0.01 --figure sharp.svg",
         "stsbench explain threshold runs/new --carry 0.70 --from runs/old --data pairs.tsv",
@@ -113,24 +112,12 @@ class Threshold(OfTasks):
     data: Sequence[str | Path] = parameter(
         (), "Your own pairs, with labels or gold scores. Repeatable.", flags=("--data",), kind=Path, panel=DATA
     )
-    max_false_match: float | None = parameter(
-        None, "The largest share of non-matches above the cutoff; by default 0.05.", kind=float, limits=(0, 1)
-    )
-    min_precision: float | None = parameter(
-        None, "The smallest share of matches above the cutoff.", kind=float, limits=(0, 1)
-    )
-    min_recall: float | None = parameter(
-        None, "The smallest share of all matches that is above the cutoff.", kind=float, limits=(0, 1)
-    )
-    positive: float | None = parameter(
-        None, "Pairs with this gold score and above match.", kind=float, limits=(-LARGEST, LARGEST)
-    )
-    carry: float | None = parameter(
-        None, "The cutoff of the model of --from.", kind=float, limits=(-LARGEST, LARGEST)
-    )
-    origin: str | Path | None = parameter(
-        None, "The run whose cutoff is carried over.", flags=("--from",), kind=Path
-    )
+    max_false_match: float | None = parameter(None, "The largest rate of false matches; by default 0.05.", **_RATE)
+    min_precision: float | None = parameter(None, "The smallest share of matches above the cutoff.", **_RATE)
+    min_recall: float | None = parameter(None, "The smallest share of the matches that is found.", **_RATE)
+    positive: float | None = parameter(None, "The smallest gold score of a match.", **_NUMBER)
+    carry: float | None = parameter(None, "The cutoff of the model of --from.", **_NUMBER)
+    origin: str | Path | None = parameter(None, "The run whose cutoff it is.", flags=("--from",), kind=Path)
     intervals: Intervals | None = INTERVALS
 
     @property
@@ -161,14 +148,12 @@ class Threshold(OfTasks):
         """Returns scored tasks; pairs that a run lacks, and labelled ones, are compared by its model."""
         known = {score.data.sha256 for score in subject.scores} if isinstance(subject, RunRecord) else set()
         sets: list[Any] = [data for data in map(load_pairs, self.data) if data.sha256 not in known]
-        labelled = [
-            task for task in self.tasks if getattr(data_sets().get(canonical(task)), "kind", "") == "labelled"
-        ]
+        kinds = {task: getattr(data_sets().get(canonical(task)), "kind", "") for task in self.tasks}
+        labelled = [task for task, kind in kinds.items() if kind == "labelled"]
         options: dict[str, Any] = {"data_dirs": self.data_dirs, "progress": self.progress}
         if not (sets or labelled):
-            return scored_tasks(
-                name, subject, self.tasks, statistics=(*CORRELATIONS, AVERAGE_PRECISION), **options
-            )
+            options["statistics"] = (*CORRELATIONS, AVERAGE_PRECISION)
+            return scored_tasks(name, subject, self.tasks, **options)
         sets += [labelled_pairs(task, [Path(folder) for folder in self.data_dirs]) for task in labelled]
         sets += [task for task in self.tasks if task not in labelled]
         encoder = RecordedModel(subject.model) if isinstance(subject, RunRecord) else subject
@@ -179,20 +164,13 @@ class Threshold(OfTasks):
         for pairs in given:
             estimates.block(pairs.name, pairs.sharing)
             about = {"task": pairs.name, "pairs": len(pairs.matches), "matches": int(pairs.matches.sum())}
-            cutoffs = {FITTED: {"value": self._cutoff(pairs), "low": nan, "high": nan}}
-            matched = {FITTED: self._cross_fitted(pairs)}
+            cutoffs, rates = {FITTED: {"value": self._cutoff(pairs)}}, {FITTED: self._cross_fitted(pairs)}
             if self.carry is not None:
-                cutoffs[CARRIED] = self._carried(pairs, self.carry, estimates)
-                cutoffs[KEPT] = {"value": self.carry, "low": nan, "high": nan}
-                matched |= {name: pairs.similarity >= cutoffs[name]["value"] for name in (CARRIED, KEPT)}
+                cutoffs |= {CARRIED: self._carried(pairs, self.carry, estimates), KEPT: {"value": self.carry}}
             for group, cutoff in cutoffs.items():
-                yield about | {"group": group, "measure": CUTOFF} | cutoff
-                # All pairs in one component cannot be judged by the cutoff of others.
-                is_judged = group != FITTED or pairs.sharing.components.any()
-                rates = decisions(pairs, matched[group])
-                for measure, estimate in (
-                    rates if is_judged else dict.fromkeys(rates, Linear.undefined())
-                ).items():
+                yield about | {"group": group, "measure": CUTOFF, "low": nan, "high": nan} | cutoff
+                of_group = rates.get(group) or decisions(pairs, pairs.similarity >= cutoff["value"])
+                for measure, estimate in of_group.items():
                     limits = estimates.limits(estimate, len(pairs.matches), share=True)
                     yield about | {"group": group, "measure": measure} | limits
             for row in self._probabilities(pairs):
@@ -201,12 +179,12 @@ class Threshold(OfTasks):
     def _cutoff(self, pairs: LabelledPairs) -> float:
         return cutoff_of(pairs, *self.goal, self._how.interval or "dyadic")
 
-    def _cross_fitted(self, pairs: LabelledPairs) -> Mask:
-        """Returns which pairs match by a cutoff of others; pairs linked by shared sentences are kept together."""
+    def _cross_fitted(self, pairs: LabelledPairs) -> dict[str, Linear]:
+        """Returns the rates by cutoffs of other pairs, without shared sentences; undefined if all are linked."""
         folds, matched = pairs.sharing.components % _FOLDS, np.zeros(len(pairs.matches), dtype=bool)
         for fold in range(folds.max() + 1):
             matched |= (folds == fold) & (pairs.similarity >= self._cutoff(pairs.take(folds != fold)))
-        return matched
+        return decisions(pairs, matched) if folds.any() else dict.fromkeys(MEASURES, Linear.undefined())
 
     def _carried(self, pairs: LabelledPairs, old: float, estimates: Estimates) -> dict[str, float]:
         """Returns the cutoff that makes as many false matches as the old one of the other model."""
@@ -234,9 +212,8 @@ class Threshold(OfTasks):
         # The Bayesian bootstrap (Rubin 1981); the first curve has equal weights.
         weights = generator(0, "threshold").exponential(size=(1 + _DRAWS, components.max() + 1))
         weights[0] = 1
-        curves = [
-            np.interp(grid, rising, isotonic_regression(matches, weights=of[components]).x) for of in weights
-        ]
+        fits = (isotonic_regression(matches, weights=of[components]).x for of in weights)
+        curves = [np.interp(grid, rising, fit) for fit in fits]
         tails = (1 - self._how.level) / 2, (1 + self._how.level) / 2
         low, high = np.quantile(curves, tails, axis=0) if self._how.interval else np.full((2, len(grid)), nan)
         for place, *row in zip(grid, curves[0], low, high, strict=True):
@@ -247,24 +224,20 @@ class Threshold(OfTasks):
         return self.headline[self.headline["measure"] != PROBABILITY]
 
     def table(self) -> Tables:
-        table = with_intervals(
-            self.frame[self.frame["measure"] != PROBABILITY], ["model", "task", "group"], digits=3
-        )
+        rows = self.frame[self.frame["measure"] != PROBABILITY]
+        table = with_intervals(rows, ["model", "task", "group"], digits=3)
         if self.carry is None:
             table = table.drop(columns=["group", f"{CUTOFF}: interval"])
         table = table.drop(columns=[f"{name}: interval" for name in MEASURES[3:]])
         target = self.frame["target"].iloc[0]
-        return Tables(
-            [Table(table, f"The cutoff for {target}, and its rates on other pairs", 3, notes=self.notes)]
-        )
+        caption = f"The cutoff for {target}, and its rates on other pairs"
+        return Tables([Table(table, caption, 3, notes=self.notes)])
 
     @property
     def notes(self) -> tuple[str, ...]:
         rows = self.frame[(self.frame["measure"] == CUTOFF) & self.frame["value"].isna()]
-        none = [
-            f"{model}: no cutoff separates the pairs of {', '.join(part['task'])} at this rate."
-            for model, part in rows.groupby("model", sort=False)
-        ]
+        where = zip(rows["model"], rows["task"], strict=True)
+        none = [f"{model}: no cutoff separates the pairs of {task} at this rate." for model, task in where]
         return ("A cutoff meets its target on new pairs with 90 % confidence.", *none)
 
     def panels(self) -> Mapping[str, pd.DataFrame]:
@@ -276,9 +249,8 @@ def decisions(pairs: LabelledPairs, matched: Mask) -> dict[str, Linear]:
     """Returns the rates of a decision (`MEASURES`)."""
 
     def rate(counted: Mask, among: Mask) -> Linear:
-        above, below = counted & among, among
-        sums = [Linear(float(of.sum()), {pairs.name: of.astype(np.float64)}) for of in (above, below)]
-        return sums[0] / sums[1]
+        both = (Linear(float(of.sum()), {pairs.name: of.astype(np.float64)}) for of in (counted & among, among))
+        return next(both) / next(both)
 
     false, recall = rate(matched, ~pairs.matches), rate(matched, pairs.matches)
     precision, share = rate(pairs.matches, matched), rate(matched, np.ones_like(matched))
@@ -297,10 +269,11 @@ def cutoff_of(pairs: LabelledPairs, target: str, rate: float, dependence: Depend
     if pairs.matches.all() or not pairs.matches.any():
         return nan
     every, of_matched = np.ones_like(pairs.matches), target == PRECISION
-    share, inside = (
-        (rate, ~pairs.matches) if target == FALSE else (1 - rate, every if of_matched else pairs.matches)
-    )
-    sign = -1 if target == RECALL else 1
+    sign, share, inside = {
+        FALSE: (1, rate, ~pairs.matches),
+        RECALL: (-1, 1 - rate, pairs.matches),
+        PRECISION: (1, 1 - rate, every),
+    }[target]
     scores, sharing = sign * pairs.similarity[inside], pairs.sharing.take(inside)
     counted = ~pairs.matches if of_matched else every[inside]
     order = np.argsort(-scores, kind="stable")

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +185,20 @@ def test_an_interval_follows_from_the_terms_and_from_shared_sentences(
         of_subset = variance(spearman_terms(pairs["gold"][inside], pairs["cosine"][inside]), sharing.take(inside))
         limits = correlation_interval(task.subsets[1].value, of_subset, int(inside.sum()))
         assert task.subsets[1].interval == pytest.approx(limits[:2])
+
+
+def test_the_interval_of_the_average_accounts_for_sentences_that_tasks_share(
+    toy_data: Data, hash_encode: Encode
+) -> None:
+    one = toy_data("x", pairs=90)
+    twice = sb.evaluate(hash_encode, [one, replace(one, task="again")])
+    apart = sb.evaluate(hash_encode, [one, toy_data("y", pairs=90, seed=1)])
+    width, shared, unshared = (
+        high - low
+        for low, high in (twice.scores[0].interval, twice.averages[0].interval, apart.averages[0].interval)
+    )
+    assert shared == pytest.approx(width, rel=0.05)  # the same pairs twice are no more than once
+    assert unshared < 0.85 * shared
 
 
 def test_a_perfect_order_and_few_pairs_have_no_interval_and_the_reason(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Dev scores with intervals in other training loops, and early stopping when no rise is significant.
 
-`StsEvaluator` is for sentence-transformers (`SentenceTransformerTrainer` and `model.fit`), `StsCallback` for
-Transformers' `Trainer`, and `StopWithoutRise` stops the training of either.
+`StsEvaluator` is for sentence-transformers (`SentenceTransformerTrainer` and `model.fit`), `WithIntervals` for its
+own evaluators, `StsCallback` for Transformers' `Trainer`; `StopWithoutRise` stops any of these trainings.
 
 `evaluator` and `callback` adapt to each library, `dev_scores` measures the current weights and compares
 evaluations.
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from stsbench.integrations.callback import StopWithoutRise, StsCallback
     from stsbench.integrations.dev_scores import DevScore, DevScores
-    from stsbench.integrations.evaluator import StsEvaluator
+    from stsbench.integrations.evaluator import StsEvaluator, WithIntervals
 
-__all__ = ["DevScore", "DevScores", "StopWithoutRise", "StsCallback", "StsEvaluator"]
+__all__ = ["DevScore", "DevScores", "StopWithoutRise", "StsCallback", "StsEvaluator", "WithIntervals"]
 
 # Each needs another library, so each is imported when it is used.
 _HOMES = {
@@ -25,6 +25,7 @@ _HOMES = {
     "StopWithoutRise": "callback",
     "StsCallback": "callback",
     "StsEvaluator": "evaluator",
+    "WithIntervals": "evaluator",
 }
 
 

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 class StopWithoutRise(TrainerCallback):  # type: ignore[misc]
     """Stops a training after several evaluations in a row without a significant rise.
 
-    It reads the metrics that `StsEvaluator` adds to those of `SentenceTransformerTrainer`; `StsCallback` includes
-    it. A rise is significant if the paired interval of the difference to the last evaluation that rose excludes 0.
-    So a score that fluctuates never rises, and a slow climb adds up until it does.
+    It reads the metrics that `StsEvaluator` and `WithIntervals` add to those of `SentenceTransformerTrainer`;
+    `StsCallback` includes it. A rise is significant if the paired interval of the difference to the last
+    evaluation that rose excludes 0. So a score that fluctuates never rises, and a slow climb adds up until it
+    does.
 
     Args:
         patience: the number of evaluations.
@@ -53,7 +54,7 @@ class StopWithoutRise(TrainerCallback):  # type: ignore[misc]
         if not self._has_seen and state.global_step > 0:
             raise UserError(
                 "no metric counts the evaluations without a rise, so this training would never stop early: give "
-                "the trainer an StsEvaluator."
+                "the trainer an StsEvaluator, or its evaluator in WithIntervals."
             )
         # The training continues as long as one of several evaluators shows a rise.
         if counts and min(counts) >= self.patience:

@@ -120,6 +120,58 @@ def slug(text: str) -> str:
 
 
 @dataclass
+class Rises:
+    """Compares the evaluations of one training, each with the last one that rose.
+
+    Args:
+        intervals: how intervals are computed.
+
+    Attributes:
+        history: every evaluation, without its items.
+    """
+
+    intervals: Intervals | None = None
+    history: list[Mapping[str, float]] = field(default_factory=list, init=False)
+    _reference: RunRecord | None = field(default=None, init=False, repr=False)
+    _model: "ref[nn.Module] | None" = field(default=None, init=False, repr=False)
+    _step: int = field(default=-1, init=False, repr=False)
+    _without_rise: int = field(default=0, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Raises without intervals."""
+        if self.intervals is not None and self.intervals.interval is None:
+            raise UserError("a rise is judged by its interval: choose how to compute intervals.")
+
+    def begin(self) -> None:
+        """Discards all evaluations: the next one is the first of a training."""
+        self.history.clear()
+        self._reference, self._model, self._step, self._without_rise = None, None, -1, 0
+
+    def judge(self, model: "nn.Module", step: int, metric: str, record: RunRecord) -> DevScore:
+        """Returns an evaluation with its rise; see `DevScores.measure`."""
+        if step < 0:
+            return DevScore(step, metric, record)
+        if step < self._step or (self._model is not None and self._model() is not model):
+            self.begin()
+        if step == self._step:
+            return DevScore(step, metric, record)
+        rise = None if self._reference is None else self._difference(self._reference, record)
+        if rise is None or _is_rise(rise):
+            self._reference, self._without_rise = record, 0
+        else:
+            self._without_rise += 1
+        score = DevScore(step, metric, record, rise, self._without_rise)
+        self._step, self._model = step, ref(model)
+        self.history.append({"step": step, **score.metrics})
+        return score
+
+    def _difference(self, reference: RunRecord, record: RunRecord) -> dict[str, Any]:
+        comparison: Any = compare(reference, record, intervals=self.intervals)  # of two runs a `Comparison`
+        rows: list[dict[str, Any]] = comparison.rows[comparison.rows["subset"] == ""].to_dict("records")
+        return rows[-1]  # the average comes last
+
+
+@dataclass
 class DevScores:
     """Measures a model in training repeatedly on the same tasks.
 
@@ -134,9 +186,6 @@ class DevScores:
         out: the folder for the record of each evaluation, in a folder named by its step (`step-000100`); None
             saves no records.
 
-    Attributes:
-        history: every evaluation of this training, without its items.
-
     Raises:
         UserError: if the data is missing, or the tasks are of several kinds or have no average.
     """
@@ -148,24 +197,18 @@ class DevScores:
     data_dirs: Sequence[str | Path] = ()
     intervals: Intervals | None = None
     out: str | Path | None = None
-    history: list[Mapping[str, float]] = field(default_factory=list, init=False)
     _sets: list[Task] = field(default_factory=list, init=False, repr=False)
-    _reference: RunRecord | None = field(default=None, init=False, repr=False)
-    _model: "ref[nn.Module] | None" = field(default=None, init=False, repr=False)
-    _step: int = field(default=-1, init=False, repr=False)
-    _without_rise: int = field(default=0, init=False, repr=False)
+    rises: Rises = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Reads the data, so that a mistake is reported before the training begins."""
-        self._sets = self._read()
+        self._sets, self.rises = self._read(), Rises(self.intervals)
         kinds = {task.kind for task in self._sets}
         if len(kinds) > 1 or (len(self._sets) > 1 and not KINDS[self._sets[0].kind].average):
             raise UserError(
                 f"a training is judged by one score, but {len(self._sets)} tasks that are "
                 f"{' and '.join(KINDS[kind].words for kind in sorted(kinds))} have no common score: name one."
             )
-        if self.intervals is not None and self.intervals.interval is None:
-            raise UserError("a rise is judged by its interval: choose how to compute intervals.")
 
     def _read(self) -> list[Task]:
         protocol = self.protocol or Protocol()
@@ -204,10 +247,14 @@ class DevScores:
         meaning = task.meaning(Settings(self.protocol or Protocol()))
         return metric_on_hub(meaning.metric, "" if task.is_trained else meaning.similarity)
 
+    @property
+    def history(self) -> list[Mapping[str, float]]:
+        """Every evaluation of this training, without its items."""
+        return self.rises.history
+
     def begin(self) -> None:
         """Discards all evaluations: the next one is the first of a training."""
-        self.history.clear()
-        self._reference, self._model, self._step, self._without_rise = None, None, -1, 0
+        self.rises.begin()
 
     def measure(self, model: "nn.Module", encode: EncodeFunction, step: int = -1) -> DevScore:
         """Measures a model with its current weights, without changing the training in any bit.
@@ -233,30 +280,7 @@ class DevScores:
                 out=Path(self.out) / f"step-{step:06d}" if self.out is not None and step >= 0 else None,
                 overwrite=True,
             )
-        if step < 0:
-            return DevScore(step, self._of_task, record)
-        if step < self._step or (self._model is not None and self._model() is not model):
-            self.begin()
-        if step == self._step:
-            return DevScore(step, self._of_task, record)
-        score = self._judged(step, record)
-        self._step, self._model = step, ref(model)
-        self.history.append({"step": step, **score.metrics})
-        return score
-
-    def _judged(self, step: int, record: RunRecord) -> DevScore:
-        """Compares an evaluation with the reference, and makes it the reference if it rose."""
-        rise = None if self._reference is None else self._difference(self._reference, record)
-        if rise is None or _is_rise(rise):
-            self._reference, self._without_rise = record, 0
-        else:
-            self._without_rise += 1
-        return DevScore(step, self._of_task, record, rise, self._without_rise)
-
-    def _difference(self, reference: RunRecord, record: RunRecord) -> dict[str, Any]:
-        comparison: Any = compare(reference, record, intervals=self.intervals)  # of two runs a `Comparison`
-        rows: list[dict[str, Any]] = comparison.rows[comparison.rows["subset"] == ""].to_dict("records")
-        return rows[-1]  # the average comes last
+        return self.rises.judge(model, step, self._of_task, record)
 
 
 def _is_rise(difference: Mapping[str, Any]) -> bool:

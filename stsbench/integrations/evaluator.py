@@ -1,19 +1,38 @@
-"""Dev scores for sentence-transformers: in the log, in the model card's table, in a CSV file."""
+"""Dev scores for sentence-transformers: in the log, in the model card's table, in a CSV file.
+
+An evaluator of the library shows means over its items. `WithIntervals` lets it do its work, watches what it embeds
+or finds, and lets it score each item alone, so that the numbers are its own.
+"""
 
 import csv
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import copy
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from stsbench.base.errors import UserError
-from stsbench.base.files import writing
-from stsbench.integrations.dev_scores import RISE, WITHOUT_RISE, DevScore, DevScores
-from stsbench.scoring.settings import Intervals, Protocol
+from stsbench.base.files import fingerprint, writing
+from stsbench.data.tables import Pair, StsData, pair_table
+from stsbench.encoders.protocol import Identity
+from stsbench.encoders.use import own_use
+from stsbench.integrations.dev_scores import RISE, WITHOUT_RISE, DevScore, DevScores, Rises
+from stsbench.records.record import RunRecord
+from stsbench.scoring.kinds.given import GivenItems, measured_items
+from stsbench.scoring.kinds.sts import PairClassification, StsPairs, compared_elsewhere
+from stsbench.scoring.measure import Recording
+from stsbench.scoring.settings import GIVEN_SIMILARITY, Intervals, Protocol, Settings, Stages
+from stsbench.scoring.task import Items
 from stsbench.scoring.tasks import AnyTask
 
 try:
+    from sentence_transformers import SimilarityFunction
     from sentence_transformers.base.evaluation import BaseEvaluator
+    from sentence_transformers.sentence_transformer import evaluation as library
 except ImportError as error:
     raise UserError(
         "StsEvaluator is for sentence-transformers from 6.0 on: pip install 'stsbench[sentence-transformers]'."
@@ -23,7 +42,174 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 
-class StsEvaluator(BaseEvaluator):  # type: ignore[misc]
+_Task = GivenItems | StsPairs | PairClassification
+_Seen = dict[Any, Any]
+"""What an evaluator has embedded, by the function that embeds and the text; or the results of its queries."""
+
+
+class WithIntervals(BaseEvaluator):  # type: ignore[misc]
+    """Adds the interval of the primary metric, and its rise, to an evaluator of sentence-transformers.
+
+    It returns the evaluator's metrics, the limits of the primary one (`..._low`, `..._high`), and in a training
+    the rise above the last evaluation that rose, on the same items, as `StsEvaluator` does.
+
+        evaluator = WithIntervals(InformationRetrievalEvaluator(queries, corpus, relevant_docs, name="dev"))
+
+    Args:
+        evaluator: an InformationRetrieval, NanoBEIR, Reranking, EmbeddingSimilarity, BinaryClassification or
+            Triplet evaluator of texts.
+        intervals: how intervals are computed.
+
+    Attributes:
+        history: the evaluations so far.
+
+    Raises:
+        UserError: if the evaluator has no numbers by item.
+    """
+
+    def __init__(self, evaluator: Any, *, intervals: Intervals | None = None) -> None:
+        super().__init__()
+        names = ("InformationRetrieval", "NanoBEIR", "Reranking", "EmbeddingSimilarity", "BinaryClassification")
+        known = [getattr(library, f"{name}Evaluator") for name in (*names, "Triplet")]
+        if not isinstance(evaluator, tuple(known)) or getattr(evaluator, "precision", None):
+            raise UserError(
+                f"{type(evaluator).__name__} gives no numbers by item at full precision: wrap one of "
+                f"{', '.join(cls.__name__ for cls in known)}."
+            )
+        self.evaluator: Any = evaluator
+        self.intervals, self._rises = intervals or Intervals(), Rises(intervals)
+        self.primary_metric = evaluator.primary_metric
+
+    def __call__(
+        self, model: "SentenceTransformer", output_path: str | None = None, epoch: float = -1, steps: int = -1
+    ) -> dict[str, float]:
+        """Runs the evaluator; see there for the arguments."""
+        parts = getattr(self.evaluator, "evaluators", [self.evaluator])
+        with _watched(parts) as seen:
+            metrics: dict[str, float] = dict(self.evaluator(model, output_path, epoch, steps))
+        self.primary_metric = str(self.evaluator.primary_metric)
+        prefix = f"{self.evaluator.name}_" if self.evaluator.name else ""
+        name = self.primary_metric.removeprefix(prefix)
+        scored = [
+            _scored(part, of_part, model, name, {key.removeprefix(prefix): of for key, of in metrics.items()})
+            for part, of_part in zip(parts, seen, strict=True)
+        ]
+        score = self._rises.judge(model, steps, name, self._record(scored, f"step {steps}"))
+        # The first three numbers are the primary one and its limits.
+        added = dict(zip((f"{name}_low", f"{name}_high"), list(score.scores.values())[1:3], strict=True))
+        added |= {key: value for key, value in score.metrics.items() if key in {*RISE, WITHOUT_RISE}}
+        return metrics | {f"{prefix}{key}": value for key, value in added.items()}
+
+    @property
+    def history(self) -> list[Mapping[str, float]]:
+        """The evaluations so far."""
+        return self._rises.history
+
+    @property
+    def description(self) -> str:
+        """The evaluator's own."""
+        return str(self.evaluator.description)
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """Returns the evaluator's own."""
+        return dict(self.evaluator.get_config_dict())
+
+    def _record(self, scored: Sequence[tuple[_Task, Items]], name: str) -> RunRecord:
+        protocol = Protocol("given", similarity=GIVEN_SIMILARITY)
+        settings = Settings(protocol=protocol, intervals=self.intervals)
+        recording = Recording.of(
+            [task for task, _ in scored], Identity(name, "function", own_use("own")), settings
+        )
+        return recording.finish([items for _, items in scored], Stages())
+
+
+@contextmanager
+def _watched(evaluators: Sequence[Any]) -> Iterator[list[_Seen]]:
+    """Keeps what evaluators embed, or of retrieval the results of each query by the name of the similarity."""
+    seen: list[_Seen] = [{} for _ in evaluators]
+    names = ["compute_metrics" if hasattr(part, "score_functions") else "embed_inputs" for part in evaluators]
+    for part, name, of_part in zip(evaluators, names, seen, strict=True):
+        setattr(part, name, partial(_watch, part, getattr(part, name), of_part))
+    try:
+        yield seen
+    finally:
+        for part, name in zip(evaluators, names, strict=True):
+            delattr(part, name)
+
+
+def _watch(evaluator: Any, method: Any, seen: _Seen, *inputs: Any, **how: Any) -> Any:
+    outputs = method(*inputs, **how)
+    if hasattr(evaluator, "score_functions"):  # called for each similarity in turn
+        seen[list(evaluator.score_functions)[len(seen)]] = inputs[0]
+    else:
+        seen |= zip(((how.get("encode_fn_name"), text) for text in inputs[1]), outputs, strict=True)
+    return outputs
+
+
+def _scored(
+    evaluator: Any, seen: _Seen, model: Any, name: str, metrics: Mapping[str, float]
+) -> tuple[_Task, Items]:
+    """Returns the items of an evaluator's task: its queries, samples or triples scored alone, or its pairs.
+
+    Names of metrics are without the evaluator's; `name` is the primary one.
+    """
+    task = evaluator.name or "dev"
+    similarity, _, metric = name.rpartition("_")
+    if hasattr(evaluator, "score_functions"):
+        measure, _, k = metric.partition("@")
+        by_item = {
+            query: type(evaluator).compute_metrics(_with(evaluator, queries_ids=[query], queries=[text]), [result])
+            for query, text, result in zip(evaluator.queries_ids, evaluator.queries, seen[similarity], strict=True)
+        }
+        values = {str(query): float(of[f"{measure}@k"][int(k)]) for query, of in by_item.items()}
+        return _given(task, values, metric)
+
+    def embed(_: Any, texts: Sequence[str], **how: Any) -> Any:
+        return _stacked([seen[how.get("encode_fn_name"), text] for text in texts])
+
+    if hasattr(evaluator, "samples"):
+        alone = (_with(evaluator, samples=[sample], embed_inputs=embed) for sample in evaluator.samples)
+        measure, _, _ = name.partition("@")
+        return _given(task, {str(row): one.compute_metrics(model)[measure] for row, one in enumerate(alone)}, name)
+    functions = evaluator.similarity_fn_names if "max" in name else [""]
+    name = max((name.replace("max", of) for of in functions), key=lambda key: metrics[key])
+    if hasattr(evaluator, "anchors"):
+        silent = {"embed_inputs": embed, "store_metrics_in_model_card_data": lambda *_: None, "name": ""}
+        triples = zip(evaluator.anchors, evaluator.positives, evaluator.negatives, strict=True)
+        alone = (_with(evaluator, anchors=[a], positives=[p], negatives=[n], **silent) for a, p, n in triples)
+        return _given(task, {str(row): one(model)[name] for row, one in enumerate(alone)}, name)
+    gold = evaluator.labels if hasattr(evaluator, "labels") else evaluator.scores
+    sides = evaluator.sentences1, evaluator.sentences2
+    rows = enumerate(zip(gold, *sides, strict=True))
+    pairs = pair_table(Pair(task, "dev", str(row), float(of), *texts) for row, (of, *texts) in rows)
+    sha256, limits = fingerprint(pairs.values.tolist()), (float(min(gold)), float(max(gold)))
+    data = StsData(task, "dev", "user", pairs, limits, "user", sha256, (), ())
+    of_pairs: _Task = PairClassification(data) if hasattr(evaluator, "labels") else StsPairs(data)
+    (kind,) = [of for of in ("cosine", "dot", "euclidean", "manhattan") if of in name]
+    compare = SimilarityFunction.to_similarity_pairwise_fn(kind)
+    vectors = (np.asarray([seen[None, text] for text in side]) for side in sides)
+    similarities = {GIVEN_SIMILARITY: compare(*vectors).cpu().double().numpy()}
+    return of_pairs, Items(compared_elsewhere(of_pairs, similarities))
+
+
+def _with(evaluator: Any, **changes: Any) -> Any:
+    changed = copy(evaluator)
+    vars(changed).update(changes)
+    return changed
+
+
+def _stacked(vectors: Sequence[Any]) -> Any:
+    import torch
+
+    return torch.stack(list(vectors)) if isinstance(vectors[0], torch.Tensor) else np.stack(vectors)
+
+
+def _given(task: str, values: Mapping[str, float], metric: str) -> tuple[_Task, Items]:
+    items = measured_items(task, values, measure=metric.replace("@", "_at_"), split="dev", truth=None)
+    return items, Items(items.table)
+
+
+class StsEvaluator(WithIntervals):
     """An evaluator for `SentenceTransformerTrainer`, `model.fit` and `model.evaluate`.
 
     Each evaluation measures the current model by `model.encode` and returns its scores with the limits of their
@@ -65,8 +251,9 @@ class StsEvaluator(BaseEvaluator):  # type: ignore[misc]
         batch_size: int = 32,
         write_csv: bool = True,
     ) -> None:
-        super().__init__()
+        BaseEvaluator.__init__(self)
         self.dev = DevScores(tasks, protocol, data, subset_column, data_dirs, intervals, out)
+        self._rises = self.dev.rises
         self.name = name or self.dev.name
         self.batch_size, self.write_csv = batch_size, write_csv
         self.greater_is_better = True

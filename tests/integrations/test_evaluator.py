@@ -4,6 +4,7 @@ import csv
 
 import numpy as np
 import pytest
+import small_mteb_tasks as island
 from tiny_words import sample_word_pieces
 
 import stsbench as sb
@@ -13,7 +14,7 @@ pytest.importorskip("accelerate")
 
 from sentence_transformers.sentence_transformer.losses import CosineSimilarityLoss  # noqa: E402
 
-from stsbench.integrations import StopWithoutRise, StsEvaluator  # noqa: E402
+from stsbench.integrations import StopWithoutRise, StsEvaluator, WithIntervals  # noqa: E402
 
 METRIC = "eval_sample_spearman_cosine"
 
@@ -147,3 +148,89 @@ def test_early_stopping_without_an_evaluator_is_told(sentence_model, rows, tmp_p
     trainer = trained(sentence_model(), rows, tmp_path, callbacks=[StopWithoutRise()])
     with pytest.raises(sb.UserError, match="give the trainer an StsEvaluator"):
         trainer.evaluate(rows)
+
+
+def of_library(name):
+    """Return an evaluator of sentence-transformers on sentences about an island."""
+    from sentence_transformers.sentence_transformer import evaluation
+
+    relevant = {query: {key for key, value in of.items() if value} for query, of in island.QRELS.items()}
+    if name == "NanoBEIR":
+        parts = [of_library("InformationRetrieval"), of_library("InformationRetrieval")]
+        parts[1].queries_ids, parts[1].queries = parts[1].queries_ids[:5], parts[1].queries[:5]
+        for part, task in zip(parts, "ab", strict=True):
+            part.name = task
+
+        class Two(evaluation.NanoBEIREvaluator):
+            def _validate_dataset_names(self):
+                """Accepts any names."""
+
+            def _load_dataset(self, dataset_name, **_):
+                return parts["ab".index(dataset_name)]
+
+        return Two(["a", "b"])
+    texts = list(island.CORPUS.values())
+    first, second, labels = zip(*island.PAIRS, strict=True)
+    given = {
+        "InformationRetrieval": (island.QUERIES, island.CORPUS, relevant),
+        "Reranking": (
+            [
+                {
+                    "query": text,
+                    "positive": [island.CORPUS[key] for key in sorted(relevant[query])],
+                    "negative": [island.CORPUS[key] for key in island.CORPUS if key not in relevant[query]],
+                }
+                for query, text in island.QUERIES.items()
+            ],
+        ),
+        "EmbeddingSimilarity": (
+            first,
+            second,
+            [label + len(text) / 50 for text, label in zip(first, labels, strict=True)],
+        ),
+        "BinaryClassification": (first, second, labels),
+        "Triplet": (texts[:6], texts[1:7], texts[6:]),
+    }[name]
+    functions = {"similarity_fn_names": ["cosine", "dot"]} if name in {"BinaryClassification", "Triplet"} else {}
+    return getattr(evaluation, f"{name}Evaluator")(*map(_listed, given), name="dev", **functions)
+
+
+def _listed(values):
+    return list(values) if isinstance(values, tuple) else values
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["InformationRetrieval", "NanoBEIR", "Reranking", "EmbeddingSimilarity", "BinaryClassification", "Triplet"],
+)
+def test_an_evaluator_of_the_library_gets_the_interval_and_the_rise_of_its_own_numbers(name, sentence_model):
+    import torch
+
+    model, plain, wrapped = sentence_model(), of_library(name), WithIntervals(of_library(name))
+    before = plain(model)
+    measured = [wrapped(model, steps=1)]
+    key = wrapped.primary_metric
+    assert (key, wrapped.description) == (plain.primary_metric, plain.description)
+    assert {metric: measured[0][metric] for metric in before} == pytest.approx(before)
+    assert not [
+        part
+        for part in getattr(wrapped.evaluator, "evaluators", [wrapped.evaluator])
+        if "embed_inputs" in vars(part)
+    ]
+    assert measured[0][f"{key}_low"] <= before[key] <= measured[0][f"{key}_high"]
+    assert wrapped.history[0][list(wrapped.history[0])[1]] == pytest.approx(before[key], abs=1e-6)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.2 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1)))
+    measured.append(wrapped(model, steps=2))
+    prefix = f"{plain.name}_"
+    assert measured[1][f"{prefix}rise"] == pytest.approx(measured[1][key] - measured[0][key], abs=1e-6)
+    assert measured[1][f"{prefix}rise_low"] <= measured[1][f"{prefix}rise"] <= measured[1][f"{prefix}rise_high"]
+    assert measured[1][f"{prefix}evaluations_without_rise"] in {0, 1}
+
+
+def test_an_evaluator_without_numbers_by_item_is_refused():
+    from sentence_transformers.sentence_transformer.evaluation import MSEEvaluator
+
+    with pytest.raises(sb.UserError, match="MSEEvaluator gives no numbers by item"):
+        WithIntervals(MSEEvaluator.__new__(MSEEvaluator))

@@ -162,7 +162,10 @@ def test_an_interrupted_run_resumes_at_the_cost_of_a_batch():
         server.fault = lambda handler, _: len(server.received) > 30 and (handler.answer(500, {}) or True)
         with pytest.raises(UserError, match="500"):
             encode(model)
-        server.fault, before = None, len(server.received)
+        server.fault, server.encode = None, lambda texts: -vectors_of(texts)
+        with pytest.raises(UserError, match="has changed"):
+            encode(model)
+        server.encode, before = vectors_of, len(server.received)
         assert np.array_equal(encode(model), vectors_of(TEXTS).astype(np.float32))
         answered, kept = sum(map(len, server.received[:30])), len(TEXTS) - sum(map(len, server.received[before:]))
         assert 0 <= answered - kept <= 1000 // len(min(TEXTS, key=len))

@@ -59,6 +59,8 @@ def first_as(vector):
     return changed(lambda data: [data[0] | {"embedding": vector}, *data[1:]])
 
 
+# One vector too few in a request, one too many in the next: 10 for 10 sentences in all.
+UNEVEN = cycle([-1, 1, 0, 0, 0])
 MISTAKES = [
     ("http://127.0.0.1:9/v1#tiny", {}, ("127.0.0.1:9/v1#tiny cannot be reached", "start the server")),
     ("{url}", {}, ("lacks the name", "#NAME")),
@@ -77,6 +79,7 @@ MISTAKES = [
     ("{model}", always(200, "<html>"), ("without vectors (text/html)", "write the address")),
     ("{model}", always(200, {"error": "none"}), ("without vectors (application/json)",)),
     ("{model}", changed(lambda data: data[1:]), ("vectors for", "sentences")),
+    ("{model}", changed(lambda data: [*data, *data][: len(data) + next(UNEVEN)]), ("vectors for 2 sentences",)),
     ("{model}", first_as([[1.0] * 6]), ("without vectors",)),
     ("{model}", first_as("AAA"), ("without vectors",)),
     ("{model}", first_as([]), ("without vectors",)),

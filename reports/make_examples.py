@@ -74,9 +74,8 @@ def main() -> None:
         print(f"written to {explanation.save(options.out)}")
         # The sample's pairs were designed to hold meaning and length apart: a page of its own for what they say.
         on_sample = measured("sample", words)
-        signatures = [str(run.signatures[0]) for run in on_sample]
-        named = dict(zip(labels(on_sample), signatures, strict=True))
-        explanation = Explanation({"length-bias": sb.length_bias(on_sample)}, signatures=named)
+        named = dict(zip(labels(on_sample), on_sample, strict=True))
+        explanation = Explanation({"length-bias": sb.length_bias(on_sample)}, subjects=named)
         print(f"written to {explanation.save(options.out / 'sample')}")
 
 

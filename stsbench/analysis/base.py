@@ -24,6 +24,7 @@ from stsbench.analysis.inputs import (
     TASK,
     TASKS,
     TEXT,
+    Answer,
     PairVectors,
     Parameter,
     ScoredVectors,
@@ -41,7 +42,7 @@ from stsbench.render.charts import draw_by_model
 from stsbench.render.figures import colours, legend_above, new_figure, style, svg_of
 from stsbench.render.formats import labels_beside
 from stsbench.render.page import ReportFigure, Section
-from stsbench.render.table import Result, interval
+from stsbench.render.table import Result, interval, note_of
 from stsbench.scoring.settings import Intervals
 from stsbench.scoring.subjects import ScoredTask, Subject, Wanted, scored_tasks, texts_of, vectors_of
 from stsbench.scoring.tasks import TaskSpec, read_pairs_of
@@ -95,6 +96,7 @@ class Analysis(Result):
 
     Attributes:
         name: the name of the command; with underscores, of the verb; by default that of the class.
+        answer: its question, and the number that answers it.
         title: the heading in pages and reports, by default the name of the class.
         examples: command lines for `--help`, by default one that draws two runs.
         columns: the columns of `frame` in order; by default those of the rows.
@@ -107,6 +109,7 @@ class Analysis(Result):
     """
 
     name: ClassVar[str]
+    answer: ClassVar[Answer]
     title: ClassVar[str]
     examples: ClassVar[tuple[str, ...]]
     columns: ClassVar[tuple[str, ...]] = ()
@@ -352,10 +355,9 @@ def headline(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def similarity_notes(frame: pd.DataFrame) -> tuple[str, ...]:
-    """Returns a note for each model whose similarity is not the cosine."""
-    models = frame.drop_duplicates("model").dropna(subset="similarity")
-    kinds = zip(models["model"], models["similarity"], strict=True)
-    return tuple(f"{model}: the similarity is {kind}." for model, kind in kinds if kind != "cosine")
+    """Returns a note if models have a similarity other than the cosine."""
+    kinds = frame.dropna(subset="similarity").drop_duplicates("model").set_index("model")["similarity"]
+    return note_of("Similarity", kinds[kinds != "cosine"])
 
 
 def scaled(rows: pd.DataFrame, factor: float = 100) -> pd.DataFrame:

@@ -22,12 +22,11 @@ from stsbench.cli.options import (
     new_folder,
     numbers,
 )
-from stsbench.cli.output import print_lines, print_notes, print_result, progress_bars
+from stsbench.cli.output import print_lines, print_next, print_notes, print_result, progress_bars
 from stsbench.encoders.use import Use
 from stsbench.encoders.use import option_of as option_of_use
 
 if TYPE_CHECKING:
-    from stsbench.analysis.base import Analysis
     from stsbench.analysis.inputs import Parameter
     from stsbench.scoring.subjects import Wanted
 
@@ -48,6 +47,11 @@ class Subjects:
             rich_help_panel="What is analysed",
         ),
     ] = None
+
+    @property
+    def words(self) -> list[str]:
+        """The runs and models as you type them."""
+        return [*(self.runs or ()), *(word for model in self.model or () for word in ("--model", model))]
 
     def load(self, use: Use) -> "list[Wanted]":
         """Returns the folders of the runs, then the loaded models, by default the packaged one."""
@@ -83,6 +87,7 @@ def command_of(name: str) -> Callable[..., None]:
         figure: FigureChoice = FigureChoice(),
         output: Output = Output(),
     ) -> None:
+        from stsbench.analysis.explain import Explanation
         from stsbench.scoring.settings import Intervals
 
         values = {key: parsed(key, about, getattr(own, key)) for key, about in parameters.items()}
@@ -96,6 +101,11 @@ def command_of(name: str) -> Callable[..., None]:
 
             print_notes(SAMPLE_USED, quiet=output.quiet)
         print_result(result, output, figure=figure)
+        models = cls.answer.of(result.headline).dropna().index
+        explanation = Explanation({name: result}, subjects=dict.fromkeys(models))
+        if len(models) and output.style == "terminal":
+            print_lines("", explanation.sentence)
+        print_next(output, "explain", *subjects.words)
 
     summary = cleandoc(cls.__doc__ or "").partition("\nReturns:")[0]
     examples = "\n".join(f"* `{example}`" for example in cls.examples)
@@ -152,7 +162,7 @@ def explain(
     ] = None,
     output: Output = Output(),
 ) -> None:
-    """Run all analyses of runs or models, from length bias to nearest neighbours, with their default options.
+    """Answer the question of each analysis in one line, and mark answers that reference models do not have.
 
     Examples:
     * `stsbench explain runs/minilm-avg-sts`
@@ -160,19 +170,6 @@ def explain(
     """
     from stsbench.analysis.explain import explain as explain_runs
     from stsbench.scoring.settings import Intervals
-
-    # On a terminal each table is printed as soon as it is ready; JSON and CSV are one document.
-    at_once = output.style == "terminal" and not (out is not None and output.quiet)
-    is_first = True
-
-    def print_part(part: "Analysis") -> None:
-        nonlocal is_first
-        if at_once:
-            with progress.aside():
-                if not is_first:
-                    print_lines()
-                print_result(part, output)
-            is_first = False
 
     with progress_bars(quiet=output.quiet) as progress:
         explanation = explain_runs(
@@ -185,11 +182,11 @@ def explain(
             data_dirs=data_dirs or (),
             leave_out=True,
             progress=progress,
-            finished=print_part,
         )
     if out is not None:
         print_notes(f"written to {explanation.save(out)}", quiet=output.quiet)
-    if not at_once and (out is None or not output.quiet or output.style in {"json", "csv"}):
+    if out is None or not output.quiet or output.style in {"json", "csv"}:
         print_result(explanation, output)
+        print_next(output, "explain", "NAME", *subjects.words)
     if explanation.missing:
-        raise UserError(*(f"{name}: {reason}" for name, reason in explanation.missing.items()))
+        raise UserError(*explanation.left_out())

@@ -11,14 +11,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.analysis.base import OfTexts, Row, in_columns, intervals_of
-from stsbench.analysis.inputs import CORPUS, SEED, Estimates, Floats, parameter
+from stsbench.analysis.inputs import CORPUS, SEED, Answer, Estimates, Floats, parameter
 from stsbench.base.errors import UserError
 from stsbench.base.words import listed
 from stsbench.cli.options import LARGEST
 from stsbench.data.corpus import load_corpus
 from stsbench.data.tables import FOLDED, SENTENCES, folded_ids
 from stsbench.records.kinds import AVERAGE
-from stsbench.render.table import Table, Tables, interval
+from stsbench.render.table import Table, Tables, interval, note_of
 from stsbench.scoring.settings import MARGIN, require_margin
 from stsbench.scoring.subjects import ScoredTask, Subject, vectors_of
 from stsbench.statistics.correlations import correlate_task
@@ -104,6 +104,7 @@ class Compress(OfTexts):
     [['fp32', 12], ['fp16', 6], ['int8', 3], ['binary', 1]]
     """
 
+    answer = Answer("How many bytes suffice?", ".0f", "bytes", {"verdict": WITHIN}, "bytes", "min")
     place_label = "bytes per vector"
     reference = 0
     number_keys = ("name",)
@@ -234,11 +235,9 @@ class Compress(OfTexts):
     def notes(self) -> tuple[str, ...]:
         margin = self.frame["margin"].iloc[0]
         notes = [f"*: within {margin:g} points (each tested separately). ±: standard deviation over random draws."]
-        for model, row in self.frame.drop_duplicates("model").set_index("model").iterrows():
-            also = f" ({row['left_out']:,} sentences of the tasks are left out)" if row["left_out"] else ""
-            corpus = f"{row['calibration']:,} sentences of {row['corpus']}{also}"
-            notes.append(f"{model}: int8 ranges and principal components are fitted on {corpus}.")
-        return tuple(notes)
+        rows = self.frame.drop_duplicates("model").set_index("model")
+        lead = f"Sentences of {rows['corpus'].iloc[0]} that int8 ranges and principal components are fitted on"
+        return (*notes, *note_of(lead, rows["calibration"]))
 
     def panels(self) -> Mapping[str, pd.DataFrame]:
         rows = self.headline.sort_values(["bytes", "score"], ascending=[True, False])

@@ -9,7 +9,7 @@ import pandas as pd
 from scipy.stats import gaussian_kde
 
 from stsbench.analysis.base import Analysis, Row
-from stsbench.analysis.inputs import DATA_DIRS, TASK, Floats, parameter
+from stsbench.analysis.inputs import DATA_DIRS, TASK, Answer, Floats, parameter
 from stsbench.base.errors import UserError
 from stsbench.records.kinds import STS
 from stsbench.records.record import RunRecord
@@ -39,6 +39,7 @@ class Density(Analysis):
     ['[0, 1)', '[1, 2)', '[2, 3)', '[3, 4)', '[4, 5]']
     """
 
+    answer = Answer("How far apart are gold levels?", column="mean", take=np.ptp)
     number_keys = ("bucket",)
     number_columns = ("mean", "median")
     title = "Cosine densities"

@@ -7,7 +7,16 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.analysis.base import OfVectors, Row, by_task, intervals_of, scaled, with_intervals
-from stsbench.analysis.inputs import COUNT, Estimates, Floats, ScoredVectors, mean, parameter, spearman_of_task
+from stsbench.analysis.inputs import (
+    COUNT,
+    Answer,
+    Estimates,
+    Floats,
+    ScoredVectors,
+    mean,
+    parameter,
+    spearman_of_task,
+)
 from stsbench.base.errors import UserError
 from stsbench.records.kinds import AVERAGE
 from stsbench.render.table import Table, Tables
@@ -39,6 +48,7 @@ class Dimensions(OfVectors):
     ['0']
     """
 
+    answer = Answer("What share has the top dimension?", ".1%", rows={"measure": SHARE, "group": "1"})
     number_keys = ("measure", "group")
     columns = (
         *("model", "task", "measure", "group", "value", "low", "high"),

@@ -12,10 +12,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.analysis.base import OfSentences, Row
-from stsbench.analysis.inputs import PairVectors, parameter
+from stsbench.analysis.inputs import Answer, PairVectors, parameter
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
-from stsbench.render.table import Table, Tables, place
+from stsbench.render.table import Table, Tables, note_of, place
 from stsbench.statistics.correlations import spearman
 from stsbench.statistics.neighbours import QUERIES_AT_ONCE, directions, pair_similarities
 
@@ -41,6 +41,7 @@ class EvalRank(OfSentences):
     [126]
     """
 
+    answer = Answer("How often is a match found first?", ".0%", rows={"k": 1}, column="hits")
     number_columns = ("MRR", "Hits@1", "Hits@3", "mean rank")
     place_label = "k"
     name = "evalrank"
@@ -92,16 +93,13 @@ class EvalRank(OfSentences):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        rows = self.main.to_dict("records")
-        searched = "{pairs:,} searches among {sentences:,} distinct sentences".format_map(rows[0])
-        notes = [f"{searched}, for the pairs with a gold score of {rows[0]['lowest']:g} and above."]
-        for row in rows:
-            if row["tied"]:
-                share = f"{100 * row['tied']:.1f} % of the matches tie with other sentences"
-                notes.append(f"{row['model']}: {share} and are ranked first; such ranks are too good.")
-            if row["lost"]:
-                notes.append(f"{row['model']}: {row['lost']:,} searches with a zero vector get the last rank.")
-        return tuple(notes)
+        rows = self.main
+        searched = "{pairs:,} searches among {sentences:,} distinct sentences".format_map(rows.iloc[0])
+        notes = [f"{searched}, for the pairs with a gold score of {rows['lowest'].iloc[0]:g} and above."]
+        if (tied := 100 * rows["tied"].max()) > 0:
+            notes.append(f"Up to {tied:.1f} % of the matches tie with others and rank first, which is too good.")
+        lost = rows.set_index("model")["lost"]
+        return (*notes, *note_of("Searches with a zero vector, which get the last rank", lost[lost > 0]))
 
     def panels(self) -> Mapping[str, pd.DataFrame]:
         hits = 100 * self.frame["hits"]

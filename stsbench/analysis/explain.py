@@ -1,23 +1,38 @@
-"""`explain`: all analyses of one or more runs, and a page that shows them."""
+"""`explain`: all analyses of one or more runs, an answer each, and a page with their tables and figures."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from stsbench.analysis import analyses
-from stsbench.analysis.base import Analysis
+from stsbench.analysis import ANALYSES, analyses, analysis
+from stsbench.analysis.base import Analysis, Row
+from stsbench.analysis.geometry import score_beside
 from stsbench.analysis.inputs import analysable
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path
 from stsbench.base.progress import Progress, silent
+from stsbench.records.kinds import ALL_TASKS, AVERAGE, STS
 from stsbench.records.record import RunRecord
 from stsbench.render.figures import save_figure
-from stsbench.render.table import Result, Tables
+from stsbench.render.table import Result, Table, Tables
 from stsbench.scoring.settings import Intervals
-from stsbench.scoring.subjects import Wanted
+from stsbench.scoring.subjects import Subject, Wanted
+
+_FREE = {"tasks", "task", "data", "data_dirs", "intervals", "published"}
+"""Parameters that need not have their defaults to compare with references; tasks are compared themselves."""
+
+
+@cache
+def references() -> pd.DataFrame:
+    """Returns the answers of reference models: `analysis`, `tasks` (sorted, with commas), `model` and `value`."""
+    with files("stsbench.analysis").joinpath("references.csv").open(encoding="utf-8") as file:
+        return pd.read_csv(file, keep_default_na=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,12 +42,12 @@ class Explanation(Result):
     Attributes:
         parts: the analyses by name, in order.
         missing: the reason for each analysis that was not possible.
-        signatures: the signatures of the records, by the names of their models.
+        subjects: the runs and models by name; None if only the name is known.
     """
 
     parts: Mapping[str, Analysis]
     missing: Mapping[str, str] = field(default_factory=dict)
-    signatures: Mapping[str, str] = field(default_factory=dict)
+    subjects: Mapping[str, Subject | None] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Analysis:
         return self.parts[name]
@@ -43,8 +58,60 @@ class Explanation(Result):
         frames = [part.frame.assign(analysis=name) for name, part in self.parts.items()]
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=["analysis"])
 
+    @property
+    def answers(self) -> pd.DataFrame:
+        """The answer to each question by model, the references' `low` and `high`, and if it is `unusual`."""
+        rows = []
+        for name, part in self.parts.items():
+            options = [(getattr(part, key), of.default) for key, of in part.parameters.items() if key not in _FREE]
+            has_defaults = all((value or ()) == (default or ()) for value, default in options)
+            for model, value in part.answer.of(part.headline).items():
+                of_model = part.frame[part.frame["model"] == model]
+                tasks = sorted(set(of_model.get("task", ())) - {AVERAGE, ALL_TASKS})
+                key = ",".join(tasks) if has_defaults else "other options"
+                rows.append({"analysis": name, "tasks": key, "model": model, "value": value})
+        known = references().groupby(["analysis", "tasks"])["value"].agg(low="min", high="max").reset_index()
+        answers = pd.DataFrame(rows, columns=["analysis", "tasks", "model", "value"])
+        answers = answers[answers["model"].isin(self.subjects)].merge(known, "left")
+        # Other processors change the last digits.
+        outside = np.maximum(answers["low"] - answers["value"], answers["value"] - answers["high"])
+        return answers.assign(unusual=outside > 0.01 * (answers["high"] - answers["low"]))
+
     def table(self) -> Tables:
-        return Tables(table for part in self.parts.values() for table in part.table())
+        """Returns a line per analysis: its question, each model's answer, and the range of the references."""
+        lines: dict[str, Row] = {
+            name: {"analysis": name, "question": analysis(name).answer.question, **dict.fromkeys(self.subjects)}
+            for name in ANALYSES
+            if name in self.parts or name in self.missing
+        }
+        answers = self.answers.dropna(subset="value")
+        for row in answers.to_dict("records"):
+            answer, line = analysis(row["analysis"]).answer, lines[row["analysis"]]
+            numbers = (format(row[key], f"z{answer.number}") for key in ("value", "low", "high"))
+            value, low, high = (number.replace("%", " %") for number in numbers)
+            line[row["model"]] = " ".join(filter(None, [value, answer.unit, "*" * row["unusual"]]))
+            if pd.notna(row["low"]):
+                line["references"] = f"{low}..{high}"
+        models = list(dict.fromkeys(references()["model"]))
+        note = f"*: outside the range of {len(models)} reference models ({', '.join(models)})."
+        if answers["low"].isna().all():
+            note = "No reference models were measured on these tasks."
+        return Tables([Table(pd.DataFrame(list(lines.values())), "; ".join(self._heads()), notes=(note,))])
+
+    @property
+    def sentence(self) -> str:
+        """The question of one analysis with each model's answer."""
+        line = self.table()[0].frame.iloc[0]
+        answers = ", ".join(f"{line[model]} ({model})" for model in self.subjects)
+        known = f"; reference models have {line['references']}" if "references" in line else ""
+        return f"{line['question']} {answers}{known}."
+
+    def _heads(self) -> Iterator[str]:
+        """Yields each model with its tasks and score."""
+        for name, subject in self.subjects.items():
+            scores = subject.scores_of(STS) if isinstance(subject, RunRecord) else ()
+            tasks = [score.task for score in scores]
+            yield f"{name} on {', '.join(tasks)}: {score_beside(subject, tasks[0]):.2f}" if tasks else name
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the rows of each analysis by name."""
@@ -65,8 +132,10 @@ class Explanation(Result):
         """
         folder = Path(folder).expanduser()
         lines = ["# What is behind the scores", ""]
-        lines += [f"- {label}: `{signature}`" for label, signature in self.signatures.items()]
+        records = {name: of for name, of in self.subjects.items() if isinstance(of, RunRecord)}
+        lines += [f"- {name}: `{record.signatures[0]}`" for name, record in records.items()]
         lines += [f"- not possible: {line}" for line in self.left_out()]
+        lines += ["", self.table().to("markdown"), "", *self.table()[0].notes]
         for name, part in self.parts.items():
             figure = save_figure(part.plot(), folder / f"{name}.png")
             with atomic_path(folder / f"{name}.csv") as path:
@@ -90,7 +159,6 @@ def explain(
     data_dirs: Sequence[str | Path] = (),
     leave_out: bool = False,
     progress: Progress = silent,
-    finished: Callable[[Analysis], None] = lambda _: None,
 ) -> Explanation:
     """Run all analyses of runs or models, with their default parameters.
 
@@ -104,7 +172,6 @@ def explain(
         data_dirs: folders to look for data in.
         leave_out: whether `missing` records analyses that are not possible; by default they raise an error.
         progress: called with the progress.
-        finished: called with each analysis when it is done.
 
     Raises:
         UserError: if a record was imported, or an analysis is not possible.
@@ -124,13 +191,11 @@ def explain(
             part = kind(**{key: value for key, value in options.items() if key in kind.parameters})
             part.shared = shared
             parts[name] = part.run(list(subjects.values()), _within(name, progress))
-            finished(part)
         except UserError as error:
             if not leave_out:
                 raise
             missing[name] = str(error)
-    records = {name: subject for name, subject in subjects.items() if isinstance(subject, RunRecord)}
-    return Explanation(parts, missing, {name: str(record.signatures[0]) for name, record in records.items()})
+    return Explanation(parts, missing, subjects)
 
 
 def _within(name: str, progress: Progress) -> Progress:

@@ -5,7 +5,7 @@ from math import inf, isnan, nan
 from typing import TYPE_CHECKING
 
 from stsbench.analysis.base import OfSentences, Row
-from stsbench.analysis.inputs import PairVectors, parameter
+from stsbench.analysis.inputs import Answer, PairVectors, parameter
 from stsbench.cli.options import LARGEST
 from stsbench.records.kinds import STS
 from stsbench.records.record import RunRecord
@@ -34,6 +34,7 @@ class Geometry(OfSentences):
     [504]
     """
 
+    answer = Answer("How alike are random sentences?", column="mean_cosine")
     number_columns = ("alignment", "uniformity", "mean_cosine")
     title = "Alignment and uniformity"
     examples = (

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 
 from stsbench.analysis.base import OfVectors, Row, scaled, with_intervals
-from stsbench.analysis.inputs import COUNT, Estimates, ScoredVectors, mean, parameter
+from stsbench.analysis.inputs import COUNT, Answer, Estimates, ScoredVectors, mean, parameter
 from stsbench.base.errors import UserError
 from stsbench.records.kinds import AVERAGE
-from stsbench.render.table import Table, Tables
+from stsbench.render.table import Table, Tables, note_of
 from stsbench.statistics import neighbours
 from stsbench.statistics.influence import Linear
 
@@ -34,6 +34,7 @@ class Hubness(OfVectors):
     ['skewness', 'anti-hubs']
     """
 
+    answer = Answer("How skewed are neighbour lists?", rows={"measure": SKEWNESS})
     number_keys = ("measure",)
     columns = ("model", "task", "measure", "k", "value", "low", "high", "sentences", "largest", "tied", "zero")
     counts = ("sentences", "largest")
@@ -90,14 +91,12 @@ class Hubness(OfVectors):
 
     @property
     def notes(self) -> tuple[str, ...]:
+        rows = self.frame[self.frame["measure"] == SKEWNESS]
         notes = ["Both numbers grow with the number of sentences: compare models on the same task."]
-        for row in self.frame[self.frame["measure"] == SKEWNESS].to_dict("records"):
-            label = f"{row['model']}, {row['task']}"
-            if row["tied"] > 0:
-                notes.append(f"{label}: {100 * row['tied']:.1f} % of the sentences have a tied last neighbour.")
-            if row["zero"] > 0:
-                notes.append(f"{label}: {row['zero']:,} zero vectors are left out.")
-        return tuple(notes)
+        if (tied := 100 * rows["tied"].max()) > 0:
+            notes.append(f"Up to {tied:.1f} % of a task's sentences have a tied last neighbour.")
+        zero = rows.groupby("model", sort=False)["zero"].sum()
+        return (*notes, *note_of("Zero vectors left out", zero[zero > 0]))
 
     def panels(self) -> Mapping[str, pd.DataFrame]:
         rows = self.frame.assign(place=self.frame["task"])

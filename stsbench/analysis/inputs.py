@@ -1,6 +1,6 @@
 """What an analysis is given: its parameters, the vectors of a model, and estimates with their intervals."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -59,6 +59,27 @@ class Parameter:
                 raise UserError(f"{option} {item!r}: {suggestion(item, self.choices)}")
             if self.limits and not self.limits[0] <= item <= self.limits[1]:
                 raise UserError(f"{option} {item}: expected {self.limits[0]:,.10g} to {self.limits[1]:,.10g}.")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A question, and the number that answers it: what to `take` (as in `agg`) of a column of some rows.
+
+    `number` is its format, and `rows` the values of other columns in these rows.
+    """
+
+    question: str
+    number: str = ".2f"
+    unit: str = ""
+    rows: Mapping[str, Any] = field(default_factory=dict)
+    column: str = "value"
+    take: Any = "mean"
+
+    def of(self, frame: pd.DataFrame) -> "pd.Series[float]":
+        """Returns the number of each model, from `headline`."""
+        rows = frame[(frame[list(self.rows)] == pd.Series(self.rows)).all(axis=1)] if self.rows else frame
+        numbers: pd.Series[float] = rows.groupby("model", sort=False)[self.column].agg(self.take)
+        return numbers
 
 
 COUNT = (1, LARGEST)

@@ -12,6 +12,7 @@ from stsbench.analysis.inputs import (
     BINS,
     INTERVALS,
     LENGTH,
+    Answer,
     Bins,
     Estimates,
     Floats,
@@ -81,6 +82,7 @@ class LengthBias(OfTasks):
     {'task': 'sample', 'group': 'all', 'pairs': 252}
     """
 
+    answer = Answer("What do length differences do?", unit="points", rows={"measure": SLOPE})
     number_keys = ("measure", "group")
     reference = 0
     examples = (

@@ -8,10 +8,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.analysis.base import OfVectors, Row, intervals_of, with_intervals
-from stsbench.analysis.inputs import BINS, LENGTH, Bins, Estimates, Floats, ScoredVectors, bins_from, sides
+from stsbench.analysis.inputs import BINS, LENGTH, Answer, Bins, Estimates, Floats, ScoredVectors, bins_from, sides
 from stsbench.base.errors import UserError
+from stsbench.base.words import listed
 from stsbench.records.kinds import ALL_TASKS
-from stsbench.render.table import Table, Tables
+from stsbench.render.table import Table, Tables, note_of
 from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.influence import Linear
 from stsbench.statistics.neighbours import zero_rows
@@ -45,6 +46,7 @@ class LengthCollapse(OfVectors):
     ['0-5', '6-8', '9-11']
     """
 
+    answer = Answer("How much closer are long texts?", rows={"measure": RISE})
     number_keys = ("measure", "group")
     columns = ("model", "task", "measure", "group", "unit", "sentences", "value", "low", "high", "zero")
 
@@ -84,13 +86,12 @@ class LengthCollapse(OfVectors):
     @property
     def notes(self) -> tuple[str, ...]:
         notes = ["Longer sentences may also be about fewer subjects: compare models on the same sentences."]
-        rows = self.headline
-        for model, norms in rows[rows["measure"] == NORM].groupby("model", sort=False):
-            if norms["value"].notna().any() and (abs(norms["value"].dropna() - 1) < _UNIT).all():
-                notes.append(f"{model} normalises its vectors, so their norm carries no information.")
-            if zero := int(norms["zero"].sum()):
-                notes.append(f"{model}: {zero:,} zero vectors are left out.")
-        return tuple(notes)
+        rows = self.headline[self.headline["measure"] == NORM]
+        spread = abs(rows["value"] - 1).groupby(rows["model"], sort=False).max()
+        if units := list(spread.index[spread < _UNIT]):
+            notes.append(f"Vectors are normalised, so their norm carries no information: {listed(units)}.")
+        zero = rows.groupby("model", sort=False)["zero"].sum()
+        return (*notes, *note_of("Zero vectors left out", zero[zero > 0]))
 
     def panels(self) -> Mapping[str, pd.DataFrame]:
         rows = self.headline[self.headline["measure"] == COSINE]

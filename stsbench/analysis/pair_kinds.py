@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.analysis.base import OfTexts, Row, similarity_notes, with_intervals
-from stsbench.analysis.inputs import Estimates, Floats, total
+from stsbench.analysis.inputs import Answer, Estimates, Floats, total
 from stsbench.base.errors import UserError
 from stsbench.data.tables import SENTENCES
 from stsbench.records.kinds import ALL_TASKS
@@ -93,6 +93,9 @@ class PairKinds(OfTexts):
     (['cost', 'shift'], {'sample'})
     """
 
+    answer = Answer(
+        "How far off is the worst kind?", ".1f", "points", {"measure": SHIFT}, take=lambda of: abs(of).max()
+    )
     number_keys = ("measure", "kind")
     title = "Kinds of pairs"
     columns = (

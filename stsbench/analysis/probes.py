@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from stsbench.analysis.base import Analysis, Row, scaled, with_intervals
-from stsbench.analysis.inputs import INTERVALS, Estimates, Floats, parameter
+from stsbench.analysis.inputs import INTERVALS, Answer, Estimates, Floats, parameter
 from stsbench.base.errors import UserError
 from stsbench.data.corpus import load_triples
 from stsbench.render.figures import shortened
@@ -55,6 +55,7 @@ class Probes(Analysis):
     (['negation', 'typo'], ['paraphrase', 'changed', 'gap', 'order', 'tied'])
     """
 
+    answer = Answer("How often is a paraphrase closer?", ".0%", rows={"against": "", "measure": ORDER})
     number_keys = ("kind", "measure")
     title = "Probes of meaning"
     columns = ("model", "against", "kind", "measure", "items", "value", "low", "high", "triples")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
 from stsbench.analysis.base import Analysis, Row, in_columns, intervals_of, published_cells
-from stsbench.analysis.inputs import CORPUS, COUNT, SEED, Estimates, mean, parameter
+from stsbench.analysis.inputs import CORPUS, COUNT, SEED, Answer, Estimates, mean, parameter
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.data.corpus import load_corpus
@@ -50,6 +50,7 @@ class RepetitionBias(Analysis):
     ['0', '1', 'all']
     """
 
+    answer = Answer("What do repeated words add?", unit="points", rows={"measure": RISE, "interval": SEEDS})
     reference = 0
     place_label = "seed"
     number_keys = ("measure",)

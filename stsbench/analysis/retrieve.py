@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.analysis.base import Analysis, Row
-from stsbench.analysis.inputs import COUNT, parameter
+from stsbench.analysis.inputs import COUNT, Answer, parameter
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sample
 from stsbench.data.corpus import numbered_corpus
@@ -42,6 +42,7 @@ class Retrieve(Analysis):
     [1, 2]
     """
 
+    answer = Answer("How close is a nearest sentence?", rows={"rank": 1}, column="cosine")
     number_columns = ()
     place_label = "rank of the neighbour"
     title = "Nearest neighbours"

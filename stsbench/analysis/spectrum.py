@@ -8,7 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.analysis.base import OfSentences, Row, in_columns
-from stsbench.analysis.inputs import PairVectors
+from stsbench.analysis.inputs import Answer, PairVectors
 from stsbench.base.errors import UserError
 from stsbench.render.charts import line, plain_logarithms
 from stsbench.render.figures import colours, legend_above, new_figure, style
@@ -53,6 +53,7 @@ class Spectrum(OfSentences):
     [1, 2, 3]
     """
 
+    answer = Answer("How many directions are used?", ".0f", rows={"measure": RANK, "centred": False})
     number_keys = ("name", "how")
 
     def measure(self, model: str, given: PairVectors) -> Iterator[Row]:

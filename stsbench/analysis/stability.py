@@ -9,7 +9,17 @@ from typing import NamedTuple
 import pandas as pd
 
 from stsbench.analysis.base import Analysis, Row, intervals_of
-from stsbench.analysis.inputs import DATA_DIRS, INTERVALS, SEED, TASK, TEXT_HELP, Estimates, Floats, parameter
+from stsbench.analysis.inputs import (
+    DATA_DIRS,
+    INTERVALS,
+    SEED,
+    TASK,
+    TEXT_HELP,
+    Answer,
+    Estimates,
+    Floats,
+    parameter,
+)
 from stsbench.base.errors import UserError
 from stsbench.cli.options import DATA
 from stsbench.data.sentences import sentences_in
@@ -59,6 +69,9 @@ class Stability(Analysis):
     [[19.9, 0.01]]
     """
 
+    answer = Answer(
+        "What do typos in 5 % of words do?", unit="points", rows={"change": "typos 5 %"}, column="difference"
+    )
     reference = 0
     number_keys = ("change",)
     number_columns = ("difference", "moved")

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from stsbench.analysis.base import OfTasks, Row, similarity_notes
+from stsbench.analysis.inputs import Answer
 from stsbench.base.words import listed
 from stsbench.records.kinds import AVERAGE
 from stsbench.render.table import Table, Tables
@@ -36,6 +37,7 @@ class Ties(OfTasks):
     [0.8, 97.6, 99.6, 100.0]
     """
 
+    answer = Answer("How many pairs are tied?", ".1f", "%", {"precision": RECORDED}, "tied")
     number_keys = ("precision",)
     number_columns = ("tied", "lowest", "highest")
 

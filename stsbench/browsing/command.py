@@ -44,7 +44,7 @@ def explore(
         print_notes(
             "the page contains sentences of the data sets: do not publish it (see --without-text).", quiet=quiet
         )
-    print_notes(f"written to {out}", quiet=quiet)
+    print_notes(f"written to {out}: open it in a browser.", quiet=quiet)
 
 
 @expand
@@ -68,4 +68,4 @@ def board(
     with progress_bars(quiet=quiet) as progress:
         made = write_board(runs, out, interval=interval, level=level, progress=progress)
     print_notes(*(f"note: {note}" for note in made.notes), quiet=quiet)
-    print_notes(f"written to {out}", quiet=quiet)
+    print_notes(f"written to {out}: open it in a browser.", quiet=quiet)

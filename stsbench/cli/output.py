@@ -96,7 +96,13 @@ def print_judgement(
     answer = result.sentence.splitlines()
     print_lines("", *answer) if is_screen else print_notes(*answer, quiet=is_silent)
     if following:
-        print_notes(f"Next: stsbench {shlex.join(map(str, following))}", quiet=is_silent)
+        print_next(output, *following)
+
+
+def print_next(output: "Output", *words: object) -> None:
+    """Prints the words of the command to run next, unless the result is for a program."""
+    is_silent = output.quiet or output.style in {"json", "csv"}
+    print_notes(f"Next: stsbench {shlex.join(map(str, words))}", quiet=is_silent)
 
 
 def print_lines(*lines: str) -> None:

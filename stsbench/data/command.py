@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from stsbench.cli.options import DATA, DataDirs, Output, Quiet, SubsetColumn, expand, names, new_folder
-from stsbench.cli.output import print_notes, print_result, progress_bars
+from stsbench.cli.output import print_next, print_notes, print_result, progress_bars
 
 app = typer.Typer(help="List, download and verify the benchmark data.", no_args_is_help=True)
 
@@ -23,6 +23,7 @@ def list_(data_dirs: DataDirs = None, output: Output = Output()) -> None:
     from stsbench.data.describe import list_data
 
     print_result(list_data(data_dirs or ()), output)
+    print_next(output, "data", "describe", "TASK")
 
 
 @app.command()

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from stsbench.cli.options import Output, expand
-from stsbench.cli.output import print_notes, print_result
+from stsbench.cli.output import print_next, print_notes, print_result
 
 
 @expand
@@ -19,7 +19,9 @@ def doctor(output: Output = Output()) -> None:
     examination = examine()
     print_result(examination, output)
     if not examination.is_well:
+        print_notes("Lines with `problem` say what to do.", quiet=output.quiet)
         raise typer.Exit(1)
+    print_next(output, "run", "--tasks", "sample")
 
 
 cache = typer.Typer(help="List the contents of the cache, or clear it.", no_args_is_help=True)
@@ -37,6 +39,7 @@ def info(output: Output = Output()) -> None:
     contents = cache_contents()
     print_result(contents, output)
     print_notes(contents.sentence, quiet=output.quiet)
+    print_next(output, "cache", "clear")
 
 
 @cache.command()

@@ -18,7 +18,7 @@ from stsbench.cli.options import (
     new_folder,
     run_option,
 )
-from stsbench.cli.output import print_notes, print_result, progress_bars
+from stsbench.cli.output import print_next, print_notes, print_result, progress_bars
 from stsbench.encoders.use import Loading, Use
 
 _Model = Annotated[
@@ -96,7 +96,8 @@ def fit(
     print_result(fitted, output)
     # The table for the terminal already has its notes.
     print_notes(*model.notes, *(() if output.style == "terminal" else fitted.notes), quiet=output.quiet)
-    print_notes(f"fitted in {fitted.folder}; measure it: stsbench run --model {fitted.folder}", quiet=output.quiet)
+    print_notes(f"fitted in {fitted.folder}", quiet=output.quiet)
+    print_next(output, "run", "--model", fitted.folder, "--tasks", "sts")
 
 
 @expand
@@ -126,3 +127,4 @@ def embed(
         embedded = embed_file(sentences, load_with(encoder, use), out=out, overwrite=overwrite, progress=progress)
     print_result(embedded, output)
     print_notes(f"written to {embedded.path}", quiet=output.quiet)
+    print_next(output, "explain", "retrieve", "--model", encoder, "--corpus", embedded.path, "--query", "...")

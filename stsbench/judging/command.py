@@ -120,7 +120,9 @@ def compare(
         intervals = Intervals(interval, level)
         comparison = compare_runs(*(runs or (a or (), b or ())), intervals=intervals, progress=progress)
     tables = comparison.table(subsets=subsets)
-    is_undecided = comparison.rows["verdict"].iloc[-1] == "undecided"
+    # Rows of subsets follow that of their task.
+    wholes = comparison.rows[comparison.rows["subset"] == ""] if runs else comparison.rows
+    is_undecided = wholes["verdict"].iloc[-1] == "undecided"
     following = ("plan" if is_undecided else "explain", *runs) if runs else ("report", *(a or ()), *(b or ()))
     print_judgement(comparison, output, figure=figure, tables=tables, following=following)
     if output.style == "terminal" and not b and len(a or ()) > 1:

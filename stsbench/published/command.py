@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stsbench.cli.options import Output, expand
-from stsbench.cli.output import print_notes, print_result
+from stsbench.cli.output import print_next, print_notes, print_result
 
 if TYPE_CHECKING:
     from stsbench.published.lookup import PrintedRow, PrintedTable
@@ -28,6 +28,7 @@ def list_(
     from stsbench.published.lookup import list_published
 
     print_result(list_published(what), output)
+    print_next(output, "published", *(("show", "TABLE") if what == "tables" else ("row", "NAME")))
 
 
 @app.command()
@@ -45,6 +46,7 @@ def show(
     from stsbench.published.lookup import show_table
 
     _print(show_table(table), output)
+    print_next(output, "published", "row", f"{table}/ROW")
 
 
 @app.command()
@@ -60,6 +62,7 @@ def row(
     from stsbench.published.lookup import show_row
 
     _print(show_row(name), output)
+    print_next(output, "check", "RUN", "--against", name)
 
 
 def _print(result: "PrintedTable | PrintedRow", output: Output) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from stsbench.base.errors import UserError
 from stsbench.cli.options import FORMATS, OUTPUT, Output, expand, new_folder, output_option
-from stsbench.cli.output import print_data, print_lines, print_notes, print_result
+from stsbench.cli.output import print_data, print_lines, print_next, print_notes, print_result
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,7 @@ def show(
 
     scores = show_runs(runs, subsets=subsets)
     print_scores(scores, output, as_list=len(scores.records) > 1)
+    print_next(output, {1: "explain", 2: "compare"}.get(len(runs), "rank"), *runs)
 
 
 def _write_mteb(runs: list[Path], output: ShownOutput, out: Path) -> None:

@@ -136,6 +136,16 @@ def place(frame: pd.DataFrame) -> str:
     return " on " + ", ".join([str(frame["task"].iloc[0]), *parts])
 
 
+def note_of(lead: str, values: "pd.Series[Any]") -> tuple[str, ...]:
+    """Returns a note with a value of each model, or none if there are no models.
+
+    >>> note_of("Zero vectors left out", pd.Series({"a": 1200, "b": 3}))
+    ('Zero vectors left out: 1,200 (a), 3 (b).',)
+    """
+    texts = [f"{value if isinstance(value, str) else f'{value:,}'} ({model})" for model, value in values.items()]
+    return (f"{lead}: {', '.join(texts)}.",) if texts else ()
+
+
 class Result(ABC):
     """A result: tables for readers, a tidy DataFrame for programs, plain data for JSON.
 

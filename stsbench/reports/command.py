@@ -75,4 +75,4 @@ def report(
             data_dirs=data_dirs or (),
             progress=progress,
         )
-    print_notes(f"written to {page}", quiet=quiet)
+    print_notes(f"written to {page}: open it in a browser.", quiet=quiet)

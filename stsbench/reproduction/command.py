@@ -15,7 +15,7 @@ from stsbench.cli.options import (
     new_folder,
     numbers,
 )
-from stsbench.cli.output import print_notes, print_result, progress_bars
+from stsbench.cli.output import print_next, print_notes, print_result, progress_bars
 
 
 @expand
@@ -73,6 +73,7 @@ def reproduce(
 
     if list_:
         print_result(reproductions(), output)
+        print_next(output, "reproduce", "TABLE", "--scale", "demo")
         return
     if not table:
         raise UserError("No table is named: `stsbench reproduce --list` lists them.")
@@ -94,6 +95,6 @@ def reproduce(
         return
     page = write_reproduction(result)
     print_result(result, output, figure=figure)
-    print_notes(f"{result.sentence} Written to {page}", quiet=output.quiet)
+    print_notes(f"{result.sentence} Written to {page}: open it in a browser.", quiet=output.quiet)
     if result.cost.failed:
         raise typer.Exit(1)

@@ -25,7 +25,7 @@ from stsbench.cli.options import (
     run_option,
     scores_option,
 )
-from stsbench.cli.output import print_lines, print_notes, progress_bars
+from stsbench.cli.output import print_lines, print_next, print_notes, progress_bars
 from stsbench.encoders.use import Use
 
 if TYPE_CHECKING:
@@ -257,7 +257,8 @@ def run(
         print_scores(Scores(records, subsets=subsets), output, as_list=len(chosen) > 1)
     for record in records:
         replaced = ", replacing the record of the same measurement" if record.replaced else ""
-        print_notes(f"recorded in {record.folder}{replaced}", quiet=output.quiet)
+        # A folder that we chose is printed in any case.
+        print_notes(f"recorded in {record.folder}{replaced}", quiet=output.quiet and how.out is not None)
     if records and output.style == "terminal" and not output.quiet:
         *sentences, following = answer(records)
         if sentences:
@@ -364,3 +365,4 @@ def import_(
     )
     print_scores(Scores([record]), output, as_list=False)
     print_notes(f"recorded in {record.folder}", quiet=output.quiet)
+    print_next(output, "report", record.folder)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from stsbench.records.kinds import KINDS
 from stsbench.records.labels import NOT_PATHS
 from stsbench.records.parts import redact
 from stsbench.records.record import RunRecord
-from stsbench.records.store import held_by
+from stsbench.records.store import held_by, load_run
 from stsbench.scoring.measure import Recording, SavedBesideError, measure_encoder
 from stsbench.scoring.settings import Classification, Protocol, Settings, Stages
 from stsbench.scoring.task import Task
@@ -94,13 +95,19 @@ def choose_folder(
     """Returns a folder named after the model, its use and the tasks.
 
     The same measurement always gets the same folder. If a different measurement has that folder, or this command
-    has just written it, a few digits of the measurement's hash follow the name.
+    has just written it, its maximum length follows the name if that differs, else digits of its hash.
     """
     folder = RUNS / run_name(encoder.identity, tasks, settings)
     measurement = Recording.of(tasks, encoder.identity, settings, encoder).measurement
     held = None if settings.overwrite else held_by(folder, measurement)
     if folder not in taken and held is None:
         return folder
+    length = encoder.identity.use.max_length
+    longer = folder.with_name(f"{folder.name}-len{length}")
+    with suppress(UserError):
+        differs = load_run(folder).model.use.max_length != length
+        if differs and longer not in taken and held_by(longer, measurement) is None:
+            return longer
     return folder.with_name(f"{folder.name}-{measurement.digits}")
 
 

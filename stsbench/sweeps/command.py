@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from stsbench.cli.options import FigureChoice, JobOptions, Output, expand, new_folder
-from stsbench.cli.output import print_notes, print_result, progress_bars
+from stsbench.cli.output import print_next, print_notes, print_result, progress_bars
 
 
 @expand
@@ -47,5 +47,6 @@ def sweep(
     print_result(result, output, figure=figure, tables=Tables([result.status()]) if jobs.status else None)
     if not jobs.status:
         print_notes(f"tables and figures in {result.folder}", quiet=output.quiet)
-        if result.failed:
-            raise typer.Exit(1)
+    if result.failed and not jobs.status:
+        raise typer.Exit(1)
+    print_next(output, "sweep" if jobs.status else "report", result.folder)

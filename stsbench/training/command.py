@@ -12,6 +12,7 @@ from stsbench.cli.output import (
     Bars,
     print_data,
     print_lines,
+    print_next,
     print_notes,
     print_result,
     print_table,
@@ -106,6 +107,7 @@ def train(
         print_result(training, output)
     curve = training.folder / "dev-curve.png"
     print_notes(f"checkpoint in {training.folder}, dev curve in {curve}", quiet=output.quiet)
+    print_next(output, "run", "--model", training.folder, "--tasks", "sts")
 
 
 def _print_recipes(output: Output) -> None:

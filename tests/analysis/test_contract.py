@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -17,6 +18,7 @@ from own_runs import OWN_SIMILARITY, analyse, options_of, write_pairs, write_wor
 import stsbench as sb
 from stsbench.analysis import ANALYSES, analysis
 from stsbench.analysis.base import Analysis
+from stsbench.analysis.explain import Explanation, references
 from stsbench.analysis.inputs import parameter
 from stsbench.analysis.ties import Ties
 from stsbench.base.progress import silent
@@ -87,12 +89,50 @@ def test_a_result_has_frame_tables_figure_section_and_json(
     assert all(table.caption and len(table.frame) for table in tables)
     assert all(note in str(result) for note in result.notes)
     assert all(isinstance(number, float) for number in result.numbers().values())
+    answers = result.answer.of(result.headline)
+    assert result.answer.question.endswith("?")
+    assert (list(answers.index), answers.notna().all()) == ([A], True)
     section = result.section()
     assert (section.name, section.title, len(section.tables)) == (name, result.title, len(tables))
     assert section.figures[0].svg.startswith("<?xml")
     words = [word for option in options_of(name, folder).items() for word in typed(*option)]
     run_command(monkeypatch, name, folder / "run", *words, "--json")
     assert json.loads(capsys.readouterr().out) == result.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("about", "references", "cells"),
+    [
+        ({}, (-1.0, 1.0), ["# *", "#", "-1.00..1.00"]),
+        ({}, (0.0, 3.0), ["#", "# *", "0.00..3.00"]),
+        ({"analysis": "density"}, (-1.0, 1.0), ["#", "#"]),
+        ({"tasks": "STS16"}, (-1.0, 1.0), ["#", "#"]),
+    ],
+    ids=["above", "below", "another analysis", "other tasks"],
+)
+def test_answers_outside_the_range_of_the_references_have_a_mark(
+    about: dict[str, str], references: tuple[float, float], cells: list[str], alone_of: Alone, monkeypatch: Any
+) -> None:
+    part = alone_of("geometry")
+    values = {"a": 2.0, "b": -0.5}
+    frame = pd.concat([part.frame.assign(mean_cosine=value, model=name) for name, value in values.items()])
+    known = {"analysis": "geometry", "tasks": frame["task"].iloc[0]} | about
+    rows = pd.DataFrame([{**known, "model": str(value), "value": value} for value in references])
+    monkeypatch.setattr("stsbench.analysis.explain.references", lambda: rows)
+    explanation = Explanation({"geometry": type(part)(frame)}, {"ties": "no pairs"}, {"a": None, "b": None})
+    (table,) = explanation.table()
+    _, _, *found = table.frame.iloc[0]
+    assert found == [cell.replace("#", number) for cell, number in zip(cells, ("2.00", "-0.50", ""), strict=False)]
+    assert list(table.frame["analysis"]) == ["geometry", "ties"]
+    assert (cells[-1] == "#") == table.notes[0].startswith("No reference models")
+
+
+def test_references_answer_every_question_on_the_seven_tasks_and_the_sample() -> None:
+    rows = references()
+    answered = rows.groupby("model")["analysis"].value_counts().unstack()
+    assert set(answered.columns) == set(ANALYSES)
+    assert set(answered.to_numpy().ravel()) == {1, 2}
+    assert rows["value"].notna().all()
 
 
 def typed(key: str, value: Any) -> list[str]:
@@ -115,7 +155,7 @@ def test_analyses_are_public_verbs_and_documented() -> None:
     how_to = (ROOT / "docs" / "how-to" / "explain.md").read_text(encoding="utf-8")
     for name in ANALYSES:
         assert getattr(sb, name.replace("-", "_")) is analysis(name).verb
-        assert f"\n| `{name}` | " in how_to
+        assert re.search(rf"^{name} +{re.escape(analysis(name).answer.question)} ", how_to, re.MULTILINE)
 
 
 @every_analysis

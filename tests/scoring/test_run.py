@@ -101,6 +101,7 @@ def test_the_same_measurement_gets_the_same_folder_and_another_one_a_folder_of_i
     shorter = replace(MINILM, use=replace(MINILM.use, max_length=128))
     folders = [chosen(identity) for identity in (MINILM, shorter, replace(MINILM, weights_sha256="b" * 64))]
     assert folders[0] == plain
+    assert [folder.name for folder in folders[:2]] == ["minilm-avg-toy", "minilm-avg-toy-len128"]
     assert len(set(folders)) == 3
     assert all(folder.name.startswith("minilm-avg-toy") for folder in folders)
     save(shorter, folders[1])

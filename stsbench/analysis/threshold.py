@@ -13,7 +13,7 @@ from scipy.optimize import isotonic_regression
 from scipy.special import betainc
 
 from stsbench.analysis.base import OfTasks, Row, with_intervals
-from stsbench.analysis.inputs import INTERVALS, Estimates, Floats, analysable, parameter
+from stsbench.analysis.inputs import INTERVALS, Answer, Estimates, Floats, analysable, parameter
 from stsbench.base.errors import UserError
 from stsbench.cli.options import DATA, LARGEST
 from stsbench.data.benchmarks import labelled_pairs
@@ -21,7 +21,7 @@ from stsbench.data.catalogue import data_sets
 from stsbench.data.tables import load_pairs
 from stsbench.records.kinds import ALL_TASKS
 from stsbench.records.record import RunRecord
-from stsbench.render.table import Table, Tables
+from stsbench.render.table import Table, Tables, note_of
 from stsbench.scoring.measure import evaluate
 from stsbench.scoring.settings import AVERAGE_PRECISION, Intervals
 from stsbench.scoring.statistic import sharing_of
@@ -102,6 +102,7 @@ class Threshold(OfTasks):
     [1.0]
     """
 
+    answer = Answer("Which similarity means a match?", rows={"measure": CUTOFF, "group": FITTED})
     number_keys = ("measure", "group")
     columns = ("model", "task", "measure", "group", "value", "low", "high", "pairs", "matches", "target")
     examples = (
@@ -236,8 +237,8 @@ class Threshold(OfTasks):
     @property
     def notes(self) -> tuple[str, ...]:
         rows = self.frame[(self.frame["measure"] == CUTOFF) & self.frame["value"].isna()]
-        where = zip(rows["model"], rows["task"], strict=True)
-        none = [f"{model}: no cutoff separates the pairs of {task} at this rate." for model, task in where]
+        tasks = rows.groupby("model", sort=False)["task"].agg(", ".join)
+        none = note_of("No cutoff separates the pairs at this rate", tasks)
         return ("A cutoff meets its target on new pairs with 90 % confidence.", *none)
 
     def panels(self) -> Mapping[str, pd.DataFrame]:

@@ -109,9 +109,11 @@ class Explanation(Result):
     def _heads(self) -> Iterator[str]:
         """Yields each model with its tasks and score."""
         for name, subject in self.subjects.items():
-            scores = subject.scores_of(STS) if isinstance(subject, RunRecord) else ()
-            tasks = [score.task for score in scores]
-            yield f"{name} on {', '.join(tasks)}: {score_beside(subject, tasks[0]):.2f}" if tasks else name
+            if not isinstance(subject, RunRecord) or not subject.scores_of(STS):
+                yield name
+                continue
+            tasks = [score.task for score in subject.scores_of(STS)]
+            yield f"{name} on {', '.join(tasks)}: {score_beside(subject, tasks[0]):.2f}"
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the rows of each analysis by name."""

@@ -60,7 +60,7 @@ def test_the_record_of_a_callable_or_of_similarities_cannot_encode(tmp_path: Pat
     with pytest.raises(UserError, match="the record of a callable cannot make any"):
         sb.geometry(record, task="sample")
     explanation = sb.explain(record, leave_out=True)
-    assert list(explanation.parts) == ["length-bias", "pair-kinds", "density", "ties"]
+    assert list(explanation.parts) == ["length-bias", "pair-kinds", "density", "ties", "threshold"]
     assert list(explanation.missing) == [name for name in ANALYSES if name not in explanation.parts]
     with pytest.raises(UserError, match="the record of a callable"):
         sb.explain(record, intervals=NO_INTERVALS)

@@ -4,7 +4,6 @@ import errno
 import io
 import json
 import os
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -37,14 +36,6 @@ def test_a_line_for_readers_is_one_line_without_control_characters(capsys: pytes
         shown = "".join(capsys.readouterr())
         assert (len(shown.splitlines()), DRIVES & set(shown)) == (2, set())
         assert r"evil\x1b[2J\x9b31m @article{x, ::error::\u202e" in shown
-
-
-def test_only_one_file_prints() -> None:
-    source = Path(sb.__file__).parent
-    printing = re.compile(r"^\s*print\(|sys\.(stdout|stderr)\.write", re.MULTILINE)
-    files = {path for path in source.rglob("*.py") if printing.search(path.read_text("utf-8"))}
-    programs = {source / "compat/senteval/__main__.py", source / "sweeps/run_job.py"}
-    assert files - programs == {source / "cli/output.py"}
 
 
 def test_csv_is_unchanged_in_a_file_and_escaped_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,14 +73,6 @@ def test_the_options_of_a_score_are_recorded_signed_and_in_the_name(
         assert "||own|fp32|dim6|post:whiten4|stsbench:" in signature
 
 
-def test_several_models_share_a_table_and_json_is_a_list_even_if_one_fails(stsbench: Stsbench) -> None:
-    done = stsbench(*PLAIN, "-m", "toys:letters", "--no-intervals")
-    assert [line.split()[0] for line in done.out.splitlines()[2:4]] == ["toys:words", "toys:letters"]
-    assert recorded() == ["toys_letters-own-sample", "toys_words-own-sample"]
-    done = stsbench(*PLAIN, "-m", "toys:nan", "--json")
-    assert (done.code, [entry["model"]["name"] for entry in json.loads(done.out)]) == (2, ["toys:words"])
-
-
 def test_subsets_of_your_own_pairs_are_a_part_of_the_measurement(stsbench: Stsbench) -> None:
     rows = [f"a{number} bird\t{number} birds\t{number}\t{number % 2}\t{number // 6}\n" for number in range(12)]
     Path("pairs.tsv").write_text("s1\ts2\tscore\todd\thalf\n" + "".join(rows), encoding="utf-8")
@@ -183,8 +175,6 @@ def test_what_reads_records_and_cached_vectors_imports_no_torch(tiny_bert: Path,
     )
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, cwd=tmp_path)
     assert sb.load_run(tmp_path / "again").encoding["encoded"] == 0
-
-
 
 
 def test_a_folder_that_another_run_fills_meanwhile_or_with_other_results_is_kept(

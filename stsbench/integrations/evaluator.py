@@ -78,7 +78,7 @@ class WithIntervals(BaseEvaluator):  # type: ignore[misc]
             )
         self.evaluator: Any = evaluator
         self.intervals, self._rises = intervals or Intervals(), Rises(intervals)
-        self.primary_metric = evaluator.primary_metric
+        self.primary_metric = self.evaluator.primary_metric
 
     def __call__(
         self, model: "SentenceTransformer", output_path: str | None = None, epoch: float = -1, steps: int = -1

@@ -70,12 +70,11 @@ class WithIntervals(BaseEvaluator):  # type: ignore[misc]
     def __init__(self, evaluator: Any, *, intervals: Intervals | None = None) -> None:
         super().__init__()
         names = ("InformationRetrieval", "NanoBEIR", "Reranking", "EmbeddingSimilarity", "BinaryClassification")
-        known = [getattr(library, f"{name}Evaluator") for name in (*names, "Triplet")]
-        if not isinstance(evaluator, tuple(known)) or getattr(evaluator, "precision", None):
-            raise UserError(
-                f"{type(evaluator).__name__} gives no numbers by item at full precision: wrap one of "
-                f"{', '.join(cls.__name__ for cls in known)}."
-            )
+        known = [f"{name}Evaluator" for name in (*names, "Triplet")]
+        is_known = any(isinstance(evaluator, getattr(library, name)) for name in known)
+        if not is_known or getattr(evaluator, "precision", None):
+            name = type(evaluator).__name__
+            raise UserError(f"{name} gives no numbers by item at full precision: wrap one of {', '.join(known)}.")
         self.evaluator: Any = evaluator
         self.intervals, self._rises = intervals or Intervals(), Rises(intervals)
         self.primary_metric = self.evaluator.primary_metric

@@ -6,6 +6,7 @@ queries, for example) it names the score, and the signature contains it.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -14,11 +15,13 @@ import pandas as pd
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import fingerprint
+from stsbench.data.qrels import IdenticalIds, Qrels, Ranking
 from stsbench.data.reading import Column, Schema, as_name, as_number, read_table
 from stsbench.data.rows import open_rows
 from stsbench.data.tables import FOLDED, SENTENCES, FileRead, Status, sentence_ids
 from stsbench.records.kinds import GIVEN
 from stsbench.records.signature import Signature
+from stsbench.scoring.kinds.retrieval import Measure
 from stsbench.scoring.settings import GIVEN_SIMILARITY, Protocol, Settings
 from stsbench.scoring.statistic import ItemsEstimate, Mean, MeanShare
 from stsbench.scoring.task import Items, Meaning, Numbers, Rows, Scoring, Vectors
@@ -146,6 +149,35 @@ def measured_items(
     items: dict[str, _Item] = {item: (float(score), ()) for item, score in scores.items()}
     data = GivenData(task, fingerprint({"items": sorted(items), "truth": truth}), tuple(files))
     return replace(_as_task(task, items, split), data=data, measure=measure, split=split)
+
+
+def ranked_items(
+    name: str,
+    ranking: Ranking,
+    qrels: Qrels,
+    measure: Measure,
+    *,
+    split: str,
+    identical: IdenticalIds | None,
+    files: Sequence[FileRead],
+) -> tuple[GivenItems, Items]:
+    """Returns the measure of each query of a ranking, as MTEB computes it, and notes."""
+    alike = [query for query, documents in ranking.items() if query in documents]
+    if alike and identical is None:
+        raise UserError(
+            f"{name}: {len(alike):,} of {len(ranking):,} queries retrieve a document with their own id "
+            f"({alike[0]!r}). Give --identical-ids drop for tasks with MTEB's ignore_identical_ids (ArguAna, "
+            "Quora), or keep if equal ids mean nothing."
+        )
+    # Only the unusual choice belongs to the gold data's hash, so that records without it still compare.
+    truth: dict[str, object] = {"qrels": qrels} | ({"identical ids": identical} if identical == "drop" else {})
+    notes = [f"{name}: {measure} by ir-measures {version('ir-measures')}."]
+    if identical == "drop":
+        ranking = {query: {key: of[key] for key in of if key != query} for query, of in ranking.items()}
+        notes.append(f"{name}: documents with the query's id were left out ({len(alike):,} queries).")
+    scores = measure.by_query(ranking, qrels)
+    task = measured_items(name, scores, measure=str(measure), split=split, truth=truth, files=files)
+    return task, Items(task.table, notes=tuple(notes))
 
 
 def _as_task(task: str, items: Mapping[str, _Item], split: str = "all") -> GivenItems:

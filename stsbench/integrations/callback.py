@@ -74,7 +74,7 @@ class StsCallback(TrainerCallback):  # type: ignore[misc]
 
     Args:
         trainer: the trainer, whose model is measured.
-        tasks: see `DevScores`, also for the parameters from `protocol` to `out`.
+        tasks: see `DevScores`, also for `protocol`, `data`, `subset_column`, `data_dirs`, `intervals` and `out`.
         encode: a function of the model in training and a list of sentences that returns an array or tensor of
             shape (sentences, dimensions). It is called in evaluation mode, without gradients.
         pooling: instead of `encode`, the pooling of a Transformers model, for example `avg` or
@@ -83,12 +83,6 @@ class StsCallback(TrainerCallback):  # type: ignore[misc]
         every: also measures after each of so many steps; None measures only when the trainer evaluates.
         patience: evaluations in a row without a significant rise after which the training stops; None for never.
         name: the prefix of every metric; by default the name of the tasks (`sts-b-dev`).
-        protocol: see `DevScores`.
-        data: see there.
-        subset_column: see there.
-        data_dirs: see there.
-        intervals: see there.
-        out: see there.
 
     Attributes:
         dev: the evaluations so far.

@@ -186,6 +186,9 @@ class DevScores:
         out: the folder for the record of each evaluation, in a folder named by its step (`step-000100`); None
             saves no records.
 
+    Attributes:
+        history: every evaluation of this training, without its items.
+
     Raises:
         UserError: if the data is missing, or the tasks are of several kinds or have no average.
     """
@@ -199,10 +202,12 @@ class DevScores:
     out: str | Path | None = None
     _sets: list[Task] = field(default_factory=list, init=False, repr=False)
     rises: Rises = field(init=False, repr=False)
+    history: list[Mapping[str, float]] = field(init=False)
 
     def __post_init__(self) -> None:
         """Reads the data, so that a mistake is reported before the training begins."""
         self._sets, self.rises = self._read(), Rises(self.intervals)
+        self.history = self.rises.history
         kinds = {task.kind for task in self._sets}
         if len(kinds) > 1 or (len(self._sets) > 1 and not KINDS[self._sets[0].kind].average):
             raise UserError(
@@ -246,11 +251,6 @@ class DevScores:
         task = self._sets[0]
         meaning = task.meaning(Settings(self.protocol or Protocol()))
         return metric_on_hub(meaning.metric, "" if task.is_trained else meaning.similarity)
-
-    @property
-    def history(self) -> list[Mapping[str, float]]:
-        """Every evaluation of this training, without its items."""
-        return self.rises.history
 
     def begin(self) -> None:
         """Discards all evaluations: the next one is the first of a training."""

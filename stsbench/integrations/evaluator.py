@@ -1,10 +1,9 @@
-"""Dev scores for sentence-transformers: in the log, in the model card's table, in a CSV file.
+"""Dev scores for sentence-transformers: in the log and in the model card's table.
 
 An evaluator of the library shows means over its items. `WithIntervals` lets it do its work, watches what it embeds
 or finds, and lets it score each item alone, so that the numbers are its own.
 """
 
-import csv
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import fingerprint, writing
+from stsbench.base.files import fingerprint
 from stsbench.data.tables import Pair, StsData, pair_table
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.use import own_use
-from stsbench.integrations.dev_scores import RISE, WITHOUT_RISE, DevScore, DevScores, Rises
+from stsbench.integrations.dev_scores import RISE, WITHOUT_RISE, DevScores, Rises
 from stsbench.records.record import RunRecord
 from stsbench.scoring.kinds.given import GivenItems, measured_items
 from stsbench.scoring.kinds.sts import PairClassification, StsPairs, compared_elsewhere
@@ -77,6 +76,7 @@ class WithIntervals(BaseEvaluator):  # type: ignore[misc]
             raise UserError(f"{name} gives no numbers by item at full precision: wrap one of {', '.join(known)}.")
         self.evaluator: Any = evaluator
         self.intervals, self._rises = intervals or Intervals(), Rises(intervals)
+        self.history = self._rises.history
         self.primary_metric = self.evaluator.primary_metric
 
     def __call__(
@@ -98,11 +98,6 @@ class WithIntervals(BaseEvaluator):  # type: ignore[misc]
         added = dict(zip((f"{name}_low", f"{name}_high"), list(score.scores.values())[1:3], strict=True))
         added |= {key: value for key, value in score.metrics.items() if key in {*RISE, WITHOUT_RISE}}
         return metrics | {f"{prefix}{key}": value for key, value in added.items()}
-
-    @property
-    def history(self) -> list[Mapping[str, float]]:
-        """The evaluations so far."""
-        return self._rises.history
 
     @property
     def description(self) -> str:
@@ -217,16 +212,9 @@ class StsEvaluator(WithIntervals):
     without one (`evaluations_without_rise`), which `StopWithoutRise` reads.
 
     Args:
-        tasks: see `DevScores`, also for the parameters up to `out`.
-        protocol: see there.
-        data: see there.
-        subset_column: see there.
-        data_dirs: see there.
-        intervals: see there.
-        out: see there.
+        tasks: see `DevScores`, also for `protocol`, `data`, `subset_column`, `data_dirs`, `intervals` and `out`.
         name: the prefix of every metric; by default the name of the tasks (`sts-b-dev`).
         batch_size: the batch size of `model.encode`.
-        write_csv: whether to append each evaluation to `stsbench_NAME_results.csv` in the trainer's folder.
 
     Attributes:
         dev: the evaluations so far.
@@ -248,16 +236,12 @@ class StsEvaluator(WithIntervals):
         out: str | Path | None = None,
         name: str = "",
         batch_size: int = 32,
-        write_csv: bool = True,
     ) -> None:
         BaseEvaluator.__init__(self)
         self.dev = DevScores(tasks, protocol, data, subset_column, data_dirs, intervals, out)
-        self._rises = self.dev.rises
         self.name = name or self.dev.name
-        self.batch_size, self.write_csv = batch_size, write_csv
-        self.greater_is_better = True
+        self.batch_size, self.greater_is_better = batch_size, True
         self.primary_metric = f"{self.name}_{self.dev.metric}"
-        self.csv_file = f"stsbench_{self.name}_results.csv"
         self._signature = ""
 
     def __call__(
@@ -267,7 +251,7 @@ class StsEvaluator(WithIntervals):
 
         Args:
             model: the model in training.
-            output_path: the folder of the CSV file; None writes none.
+            output_path: not used.
             epoch: the epoch of the training; -1 outside of one.
             steps: the step of the training; -1 outside of one.
 
@@ -282,8 +266,6 @@ class StsEvaluator(WithIntervals):
 
         score = self.dev.measure(model, encode, steps)
         self._signature = score.record.signature
-        if output_path is not None and self.write_csv:
-            self._append(Path(output_path), epoch, score)
         # A model card has no undefined scores.
         defined = {metric: value for metric, value in score.scores.items() if not math.isnan(value)}
         self.store_metrics_in_model_card_data(model, self.prefix_name_to_metrics(defined, self.name), epoch, steps)
@@ -298,19 +280,3 @@ class StsEvaluator(WithIntervals):
     def get_config_dict(self) -> dict[str, Any]:
         """Returns the signature of the scores, for the model card."""
         return {"signature": self._signature} if self._signature else {}
-
-    def _append(self, folder: Path, epoch: float, score: DevScore) -> None:
-        """Adds a row to the CSV file, whose columns are the same for every evaluation."""
-        columns = ["epoch", "steps", *score.scores, *RISE, WITHOUT_RISE]
-        path = folder / self.csv_file
-        with writing(path):
-            folder.mkdir(parents=True, exist_ok=True)
-            with path.open("a+", newline="", encoding="utf-8") as file:
-                file.seek(0)
-                header = next(csv.reader(file), None)
-                if header is not None and header != columns:
-                    raise UserError(f"{path} has other columns than this evaluation: move it away.")
-                writer = csv.DictWriter(file, columns)
-                if header is None:
-                    writer.writeheader()
-                writer.writerow({"epoch": epoch, "steps": score.step, **score.metrics})

@@ -1,7 +1,5 @@
 """The evaluator in the trainers of sentence-transformers themselves, and the code of the page on trainings."""
 
-import csv
-
 import numpy as np
 import pytest
 import small_mteb_tasks as island
@@ -80,7 +78,7 @@ def test_the_trainer_logs_scores_with_limits_and_loads_the_best_by_them(sentence
         assert np.abs(live.items["cosine"] - saved.items["cosine"]).max() < 1e-6
 
 
-def test_a_training_leaves_a_card_a_csv_and_records_that_compare(sentence_model, rows, tmp_path):
+def test_a_training_leaves_a_card_and_records_that_compare(sentence_model, rows, tmp_path):
     from huggingface_hub import ModelCard
 
     evaluator = StsEvaluator("sample", out=tmp_path / "dev")
@@ -101,20 +99,9 @@ def test_a_training_leaves_a_card_a_csv_and_records_that_compare(sentence_model,
     assert rise == pytest.approx(evaluator.dev.history[1]["rise"])
     assert sb.load_run(tmp_path / "dev" / "step-000004").model.name == "step 4"
 
-    path = tmp_path / "out" / "eval" / "stsbench_sample_results.csv"
-    with path.open(encoding="utf-8", newline="") as file:
-        lines = list(csv.DictReader(file))
-    assert [int(line["steps"]) for line in lines] == [4, 8]
-    assert [float(line["spearman_cosine"]) for line in lines] == [line[METRIC] for line in evaluations(trainer)]
-    assert lines[0]["rise"] == ""
-    assert float(lines[1]["rise"]) == pytest.approx(rise)
-    path.write_text("epoch,steps,other\n", encoding="utf-8")
-    with pytest.raises(sb.UserError, match="has other columns than this evaluation: move it away"):
-        StsEvaluator("sample")(trainer.model, str(path.parent))
-    named = StsEvaluator("sample", name="held out", write_csv=False)
+    named = StsEvaluator("sample", name="held out")
     named(trainer.model, str(tmp_path / "none"))
     assert named.primary_metric == "held out_spearman_cosine"
-    assert not list((tmp_path / "none").rglob("*.csv"))
 
 
 def test_a_training_stops_where_nothing_rises_and_goes_on_where_it_does(rows, tmp_path):

@@ -120,7 +120,6 @@ def compare(
         intervals = Intervals(interval, level)
         comparison = compare_runs(*(runs or (a or (), b or ())), intervals=intervals, progress=progress)
     tables = comparison.table(subsets=subsets)
-    # Rows of subsets follow that of their task.
     wholes = comparison.rows[comparison.rows["subset"] == ""] if runs else comparison.rows
     is_undecided = wholes["verdict"].iloc[-1] == "undecided"
     following = ("plan" if is_undecided else "explain", *runs) if runs else ("report", *(a or ()), *(b or ()))

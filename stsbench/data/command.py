@@ -149,3 +149,4 @@ def describe(
     from stsbench.data.describe import describe as describe_pairs
 
     print_result(describe_pairs(data, subset_column=subset_column, data_dirs=data_dirs or ()), output)
+    print_next(output, "run", "--data" if Path(data).is_file() else "--tasks", data)

@@ -72,6 +72,7 @@ def train(
     """
     if list_:
         _print_recipes(output)
+        print_next(output, "train", "RECIPE")
         return
     if print_:
         _print_recipe(recipe or "demo", overrides or ())

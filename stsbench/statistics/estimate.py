@@ -12,7 +12,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr
-from scipy.stats import permutation_test, ttest_ind
 
 from stsbench.statistics import LEVEL, Dependence
 from stsbench.statistics.correlations import as_pairs
@@ -117,6 +116,8 @@ def compare_means(first: ArrayLike, second: ArrayLike, *, level: float = 0.95, s
     >>> test.difference, round(test.welch_p, 4), test.permutation_p
     (2.0, 0.0705, 0.2)
     """
+    from scipy.stats import ttest_ind  # as in `correlations`
+
     values1, values2 = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if min(len(values1), len(values2)) < 2:
         raise ValueError(f"expected at least two values in each set, got {len(values1)} and {len(values2)}")
@@ -134,6 +135,7 @@ def compare_means(first: ArrayLike, second: ArrayLike, *, level: float = 0.95, s
 
 def _permutation_p(values1: NDArray[np.float64], values2: NDArray[np.float64], seed: int) -> float:
     """Returns the share of splits whose means differ at least as much as those of the two sets."""
+    from scipy.stats import permutation_test
 
     def gap(first: NDArray[np.float64], second: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
         # Rounding keeps splits with the same difference equal.

@@ -212,7 +212,7 @@ def test_static_embeddings_are_encoded_by_the_library_that_wrote_them(after, tin
             load(other, **options)
 
 
-OF_PAIRS = {"length-bias", "pair-kinds", "density", "ties"}
+OF_PAIRS = {"length-bias", "pair-kinds", "density", "threshold", "ties"}
 """The analyses of pairs' similarities, which have their sides."""
 
 

@@ -235,15 +235,6 @@ class Bars:
         if self._shown is not None and stage in self._stages:
             self._shown.update(self._stages[stage], about=one_line(about))
 
-    @contextmanager
-    def aside(self) -> Iterator[None]:
-        """Hides the bars while something is printed."""
-        if self._shown is not None:
-            self._shown.stop()
-        yield
-        if self._shown is not None:
-            self._shown.start()
-
 
 @contextmanager
 def progress_bars(*, quiet: bool = False) -> Iterator[Bars]:
@@ -252,12 +243,13 @@ def progress_bars(*, quiet: bool = False) -> Iterator[Bars]:
         yield Bars(log=None if quiet else Lines())
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     columns = (
         TextColumn("{task.description:>12}", markup=False),
         BarColumn(bar_width=24),
-        MofNCompleteColumn(),
+        # A stage counts tokens or steps, which its name does not say.
+        TaskProgressColumn("{task.percentage:>3.0f} %"),
         TimeRemainingColumn(),
         TextColumn("{task.fields[about]}", markup=False),
     )

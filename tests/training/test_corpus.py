@@ -58,22 +58,26 @@ def test_pairs_are_read_from_parquet_by_their_names(tmp_path):
         list(read_rows(path, 2))
 
 
-def test_text_has_a_sentence_a_line_whatever_separators_stand_in_it(tmp_path):
-    path = write(tmp_path / "c.txt", "\ufeffOne\u2028still one.\r\n\n  Two.  \nThree".encode())
-    assert list(read_rows(path, 1)) == [(1, ("One\u2028still one.",)), (2, ("",)), (3, ("Two.",)), (4, ("Three",))]
+NLI = "{}\na,b,c\n"
+NAMED = "id\tleft\tright\n1\ta\tb\n2\tc\td\n"
 
 
-@pytest.mark.parametrize("header", ["sent0,sent1,hard_neg", "anchor,positive,negative"])
-def test_a_header_is_known_by_its_names(header, tmp_path):
-    path = write(tmp_path / "nli.csv", f"{header}\na,b,c\n".encode())
-    assert list(read_rows(path, 3)) == [(2, ("a", "b", "c"))]
-
-
-def test_named_columns_are_taken_in_the_order_named(tmp_path):
-    path = write(tmp_path / "t.tsv", b"id\tleft\tright\n1\ta\tb\n2\tc\td\n")
-    assert [row for _, row in read_rows(path, 2, ["right", "left"])] == [("b", "a"), ("d", "c")]
-    with pytest.raises(sb.UserError, match="has no column 'middle': choose one of id, left, right"):
-        list(read_rows(path, 1, ["middle"]))
+@pytest.mark.parametrize(
+    ("name", "text", "names", "rows"),
+    [
+        (
+            "c.txt",
+            "\ufeffOne\u2028still one.\r\n\n  Two.  \nThree",
+            None,
+            [(1, ("One\u2028still one.",)), (2, ("",)), (3, ("Two.",)), (4, ("Three",))],
+        ),
+        ("nli.csv", NLI.format("sent0,sent1,hard_neg"), None, [(2, ("a", "b", "c"))]),
+        ("nli.csv", NLI.format("anchor,positive,negative"), None, [(2, ("a", "b", "c"))]),
+        ("t.tsv", NAMED, ["right", "left"], [(2, ("b", "a")), (3, ("d", "c"))]),
+    ],
+)
+def test_rows_are_lines_of_text_or_the_known_or_named_columns_of_a_table(name, text, names, rows, tmp_path):
+    assert list(read_rows(write(tmp_path / name, text.encode()), len(rows[0][1]), names)) == rows
 
 
 @pytest.mark.parametrize(
@@ -122,17 +126,17 @@ def test_a_corpus_that_memory_does_not_hold_is_refused(tmp_path, monkeypatch):
 
 def test_a_broken_archive_and_a_missing_file_are_told(tmp_path):
     data = bytearray(gzip.compress(b"".join(b"%d owls\n" % (number**7 % 99_991) for number in range(5000))))
-    data[2000:2060] = bytes(60)
-    damaged = tmp_path / "d.txt.gz"
-    damaged.write_bytes(data)
-    with pytest.raises(sb.UserError, match=r"cannot read .*d\.txt\.gz: .*in"):
-        list(read_rows(damaged, 1))
-    path = tmp_path / "c.txt.gz"
-    path.write_bytes(gzip.compress(b"a sentence\n" * 1000)[:-20])
-    with pytest.raises(sb.UserError, match="cannot read"):
-        list(read_rows(path, 1))
+    damaged, short = data.copy(), data[:-20]
+    damaged[2000:2060] = bytes(60)
+    for content in (damaged, short):
+        path = tmp_path / "d.txt.gz"
+        path.write_bytes(content)
+        with pytest.raises(sb.UserError, match=r"cannot read .*d\.txt\.gz: "):
+            list(read_rows(path, 1))
     with pytest.raises(sb.UserError, match="there is no corpus"):
         corpus_file(str(tmp_path / "none.txt"))
+    with pytest.raises(sb.UserError, match="has no column 'middle': choose one of id, left, right"):
+        list(read_rows(write(tmp_path / "t.tsv", NAMED.encode()), 1, ["middle"]))
 
 
 def letters(text):

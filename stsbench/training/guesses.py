@@ -28,14 +28,6 @@ IGNORED = -100
 _WORD = re.compile(r"([\W_]*)(.*?)([\W_]*)", re.DOTALL)
 
 
-def guesser(name: str, device: str | None = None) -> "Guesser":
-    """Return a masked-language model, loaded at the first call."""
-    model = _load(name)
-    if device not in {None, model.device}:
-        model.network, model.device = model.network.to(device), str(device)
-    return model
-
-
 def masked_language_network(checkpoint: Checkpoint) -> Any:
     """Return a checkpoint's masked-language model; None if its head is not trained."""
     from transformers import AutoModelForMaskedLM
@@ -48,6 +40,20 @@ def masked_language_network(checkpoint: Checkpoint) -> Any:
     return None if info["missing_keys"] else network
 
 
+@cache
+def guesser(name: str) -> "Guesser":
+    """Return a masked-language model, loaded at the first call."""
+    checkpoint = find_checkpoint(resolve(name).name)
+    tokenizer = Tokenizer(checkpoint, trust_remote_code=False)
+    network = masked_language_network(checkpoint)
+    if network is None or tokenizer.mask_id is None:
+        raise UserError(
+            f"{checkpoint.name} has no masked-language head (or no mask token), so it cannot guess words: name "
+            "another model in the view."
+        )
+    return Guesser(checkpoint, network.eval(), tokenizer)
+
+
 @dataclass
 class Guesser:
     """A masked-language model in evaluation mode, with its tokenizer."""
@@ -56,6 +62,10 @@ class Guesser:
     network: Any
     tokenizer: Tokenizer
     device: str = "cpu"
+
+    def to(self, device: str) -> "Guesser":
+        self.network, self.device = self.network.to(device), device
+        return self
 
     def fill(self, sentences: Sequence[Sequence[str | None]]) -> list[list[str]]:
         """Return sentences with the best guess for each open word (None), nothing beyond the model's length."""
@@ -129,19 +139,6 @@ def mask_tokens(
         )
         labels.append(np.where(chosen, sequence, IGNORED))
     return seen, labels
-
-
-@cache
-def _load(name: str) -> Guesser:
-    checkpoint = find_checkpoint(resolve(name).name)
-    tokenizer = Tokenizer(checkpoint, trust_remote_code=False)
-    network = masked_language_network(checkpoint)
-    if network is None or tokenizer.mask_id is None:
-        raise UserError(
-            f"{checkpoint.name} has no masked-language head (or no mask token), so it cannot guess words: name "
-            "another model in the view."
-        )
-    return Guesser(checkpoint, network.eval(), tokenizer)
 
 
 @cache

@@ -221,7 +221,7 @@ class MaskedPrediction(TextView):
     def require(self, device: str) -> tuple[Path, ...]:
         from stsbench.training.guesses import guesser
 
-        return tuple(guesser(self.model, device).checkpoint.weight_files())
+        return tuple(guesser(self.model).to(device).checkpoint.weight_files())
 
     def texts(self, sentences: Sequence[str], rng: np.random.Generator) -> list[str]:
         from stsbench.training.guesses import guesser

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.analysis.base import OfTexts, Row, in_columns, intervals_of
-from stsbench.analysis.inputs import CORPUS, SEED, Answer, Estimates, Floats, parameter
+from stsbench.analysis.inputs import CORPUS, SEED, Answer, Estimates, parameter
 from stsbench.base.errors import UserError
 from stsbench.base.words import listed
 from stsbench.cli.options import LARGEST
@@ -33,7 +33,7 @@ from stsbench.statistics.geometry import (
     similarities_by_choice,
     stored,
 )
-from stsbench.statistics.influence import Linear, task_terms
+from stsbench.statistics.influence import Floats, Linear, task_terms
 from stsbench.statistics.intervals import lower_bound, upper_bound
 from stsbench.statistics.neighbours import in_threads
 from stsbench.statistics.ranks import ties_of

@@ -9,7 +9,7 @@ import pandas as pd
 from scipy.stats import gaussian_kde
 
 from stsbench.analysis.base import Analysis, Row
-from stsbench.analysis.inputs import DATA_DIRS, TASK, Answer, Floats, parameter
+from stsbench.analysis.inputs import DATA_DIRS, TASK, Answer, parameter
 from stsbench.base.errors import UserError
 from stsbench.records.kinds import STS
 from stsbench.records.record import RunRecord
@@ -17,6 +17,7 @@ from stsbench.render.figures import add_tooltips, colours, legend_above, new_fig
 from stsbench.render.table import Table, Tables, place
 from stsbench.scoring.subjects import ScoredTask, Subject, scored_tasks
 from stsbench.scoring.tasks import SAMPLE, STS_B, canonical, read_pairs_of
+from stsbench.statistics.influence import Floats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,22 +7,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.analysis.base import OfVectors, Row, by_task, intervals_of, scaled, with_intervals
-from stsbench.analysis.inputs import (
-    COUNT,
-    Answer,
-    Estimates,
-    Floats,
-    ScoredVectors,
-    mean,
-    parameter,
-    spearman_of_task,
-)
+from stsbench.analysis.inputs import COUNT, Answer, Estimates, ScoredVectors, mean, parameter, spearman_of_task
 from stsbench.base.errors import UserError
 from stsbench.records.kinds import AVERAGE
 from stsbench.render.table import Table, Tables
 from stsbench.statistics.correlations import average_ranks
 from stsbench.statistics.geometry import mean_cosine_by_dimension
-from stsbench.statistics.influence import Linear
+from stsbench.statistics.influence import Floats, Linear
 from stsbench.statistics.neighbours import directions, pair_similarities
 
 TOP = (1, 3, 10)

@@ -19,11 +19,9 @@ from stsbench.scoring.statistic import sharing_of
 from stsbench.scoring.subjects import ScoredTask, SentenceVectors, Subject, Wanted, named_subjects
 from stsbench.statistics.correlations import spearman
 from stsbench.statistics.dependence import Sharing, Variance, variance
-from stsbench.statistics.influence import Linear, task_terms
+from stsbench.statistics.influence import Floats, Linear, task_terms
 from stsbench.statistics.intervals import correlation_interval, plain_interval, share_interval
 from stsbench.statistics.neighbours import directions, zero_rows
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from stsbench.analysis.inputs import (
     Answer,
     Bins,
     Estimates,
-    Floats,
     bins_from,
     mean,
     parameter,
@@ -30,7 +29,7 @@ from stsbench.render.table import Table, Tables
 from stsbench.scoring.settings import Intervals
 from stsbench.scoring.subjects import ScoredTask
 from stsbench.statistics.correlations import partial_spearman, spearman
-from stsbench.statistics.influence import Linear, spearman_terms
+from stsbench.statistics.influence import Floats, Linear, spearman_terms
 
 GAP, ALL = "gap", "all"
 SPEARMAN, SIGNED, ABSOLUTE = "spearman", "signed difference", "absolute difference"

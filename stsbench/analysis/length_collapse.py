@@ -8,13 +8,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.analysis.base import OfVectors, Row, intervals_of, with_intervals
-from stsbench.analysis.inputs import BINS, LENGTH, Answer, Bins, Estimates, Floats, ScoredVectors, bins_from, sides
+from stsbench.analysis.inputs import BINS, LENGTH, Answer, Bins, Estimates, ScoredVectors, bins_from, sides
 from stsbench.base.errors import UserError
 from stsbench.base.words import listed
 from stsbench.records.kinds import ALL_TASKS
 from stsbench.render.table import Table, Tables, note_of
 from stsbench.statistics.dependence import Sharing
-from stsbench.statistics.influence import Linear
+from stsbench.statistics.influence import Floats, Linear
 from stsbench.statistics.neighbours import zero_rows
 
 EDGES = {

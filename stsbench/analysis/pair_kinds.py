@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.analysis.base import OfTexts, Row, similarity_notes, with_intervals
-from stsbench.analysis.inputs import Answer, Estimates, Floats, total
+from stsbench.analysis.inputs import Answer, Estimates, total
 from stsbench.base.errors import UserError
 from stsbench.data.tables import SENTENCES
 from stsbench.records.kinds import ALL_TASKS
@@ -21,7 +21,7 @@ from stsbench.scoring.kinds.sts import COUNT, VARIANCE
 from stsbench.scoring.statistic import sharing_of
 from stsbench.scoring.subjects import ScoredTask
 from stsbench.statistics.correlations import average_ranks
-from stsbench.statistics.influence import Linear
+from stsbench.statistics.influence import Floats, Linear
 from stsbench.statistics.intervals import two_sided_p
 
 if TYPE_CHECKING:

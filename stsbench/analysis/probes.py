@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from stsbench.analysis.base import Analysis, Row, scaled, with_intervals
-from stsbench.analysis.inputs import INTERVALS, Answer, Estimates, Floats, parameter
+from stsbench.analysis.inputs import INTERVALS, Answer, Estimates, parameter
 from stsbench.base.errors import UserError
 from stsbench.data.corpus import load_triples
 from stsbench.render.figures import shortened
@@ -17,7 +17,7 @@ from stsbench.render.table import Table, Tables
 from stsbench.scoring.settings import Intervals
 from stsbench.scoring.subjects import Subject, vectors_of
 from stsbench.statistics.dependence import Sharing
-from stsbench.statistics.influence import Linear, mean_terms
+from stsbench.statistics.influence import Floats, Linear, mean_terms
 from stsbench.statistics.intervals import Limits, share_difference_interval
 from stsbench.statistics.neighbours import pair_similarities
 

@@ -9,17 +9,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from stsbench.analysis.base import Analysis, Row, intervals_of
-from stsbench.analysis.inputs import (
-    DATA_DIRS,
-    INTERVALS,
-    SEED,
-    TASK,
-    TEXT_HELP,
-    Answer,
-    Estimates,
-    Floats,
-    parameter,
-)
+from stsbench.analysis.inputs import DATA_DIRS, INTERVALS, SEED, TASK, TEXT_HELP, Answer, Estimates, parameter
 from stsbench.base.errors import UserError
 from stsbench.cli.options import DATA
 from stsbench.data.sentences import sentences_in
@@ -29,7 +19,7 @@ from stsbench.scoring.subjects import Subject, vectors_of
 from stsbench.scoring.tasks import read_pairs_of
 from stsbench.statistics.correlations import average_ranks, is_undefined, spearman
 from stsbench.statistics.dependence import Sharing
-from stsbench.statistics.influence import Linear, spearman_terms
+from stsbench.statistics.influence import Floats, Linear, spearman_terms
 from stsbench.statistics.neighbours import pair_similarities
 from stsbench.statistics.seeds import generator
 

@@ -13,7 +13,7 @@ from scipy.optimize import isotonic_regression
 from scipy.special import betainc
 
 from stsbench.analysis.base import OfTasks, Row, with_intervals
-from stsbench.analysis.inputs import INTERVALS, Answer, Estimates, Floats, analysable, parameter
+from stsbench.analysis.inputs import INTERVALS, Answer, Estimates, analysable, parameter
 from stsbench.base.errors import UserError
 from stsbench.cli.options import DATA, LARGEST
 from stsbench.data.benchmarks import labelled_pairs
@@ -30,7 +30,7 @@ from stsbench.scoring.tasks import canonical
 from stsbench.statistics import Dependence
 from stsbench.statistics.correlations import CORRELATIONS
 from stsbench.statistics.dependence import Sharing
-from stsbench.statistics.influence import Linear
+from stsbench.statistics.influence import Floats, Linear
 from stsbench.statistics.intervals import design_effect
 from stsbench.statistics.seeds import generator
 

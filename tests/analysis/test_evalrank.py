@@ -50,7 +50,7 @@ def test_a_model_that_tells_nothing_apart_does_not_look_like_one_that_finds_all(
     same = sb.evalrank(lambda texts: np.ones((len(texts), 3)), task="sample")
     assert same.frame["lost"].iloc[0] == same.frame["pairs"].iloc[0]
     assert same.frame["mean_rank"].iloc[0] == same.frame["sentences"].iloc[0] - 1
-    assert "with a zero vector get the last rank" in str(same.table())
+    assert "with a zero vector, which get the last rank" in str(same.table())
     ties = sb.evalrank(lambda texts: [[len(text) % 2, 1.0] for text in texts], task="sample")
     assert ties.frame["tied"].iloc[0] > 0.9
     assert "such ranks are too good" in str(ties.table())

@@ -104,6 +104,7 @@ class Threshold(OfTasks):
 
     answer = Answer("Which similarity means a match?", rows={"measure": CUTOFF, "group": FITTED})
     number_keys = ("measure", "group")
+    place_label = "similarity"
     columns = ("model", "task", "measure", "group", "value", "low", "high", "pairs", "matches", "target")
     examples = (
         "stsbench explain threshold runs/a --max-false-match 0.01 --figure sharp.svg",
@@ -165,13 +166,16 @@ class Threshold(OfTasks):
         for pairs in given:
             estimates.block(pairs.name, pairs.sharing)
             about = {"task": pairs.name, "pairs": len(pairs.matches), "matches": int(pairs.matches.sum())}
-            cutoffs, rates = {FITTED: {"value": self._cutoff(pairs)}}, {FITTED: self._cross_fitted(pairs)}
+            cutoffs = {FITTED: {"value": self._cutoff(pairs)}}
             if self.carry is not None:
                 cutoffs |= {CARRIED: self._carried(pairs, self.carry, estimates), KEPT: {"value": self.carry}}
             for group, cutoff in cutoffs.items():
                 yield about | {"group": group, "measure": CUTOFF, "low": nan, "high": nan} | cutoff
-                of_group = rates.get(group) or decisions(pairs, pairs.similarity >= cutoff["value"])
-                for measure, estimate in of_group.items():
+                rates = dict.fromkeys(MEASURES, Linear.undefined())
+                if not np.isnan(cutoff["value"]):
+                    matched = pairs.similarity >= cutoff["value"]
+                    rates = self._cross_fitted(pairs) if group == FITTED else decisions(pairs, matched)
+                for measure, estimate in rates.items():
                     limits = estimates.limits(estimate, len(pairs.matches), share=True)
                     yield about | {"group": group, "measure": measure} | limits
             for row in self._probabilities(pairs):

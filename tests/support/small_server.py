@@ -5,7 +5,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -95,8 +95,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         for name, value in headers.items():
             self.send_header(name.replace("_", "-"), value)
-        self.end_headers()
-        self.wfile.write(body)
+        with suppress(ConnectionError):  # an interrupted client
+            self.end_headers()
+            self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None: ...
 

@@ -4,6 +4,7 @@ import json
 import logging
 from dataclasses import replace
 from itertools import cycle
+from threading import Barrier
 
 import numpy as np
 import pytest
@@ -121,12 +122,16 @@ def test_an_option_that_only_the_server_has_is_refused(options, word):
         sb.load("http://127.0.0.1:9/v1#tiny", **options)
 
 
-def test_vectors_are_in_order_in_base64_and_as_floats_and_with_prompts():
+def test_vectors_are_in_order_from_requests_at_once_in_base64_and_as_floats_and_with_prompts():
     with serving(change=lambda content: content | {"data": content["data"][::-1]}) as server:
         assert np.array_equal(encode(server.model), vectors_of(TEXTS).astype(np.float32))
         assert max(map(len, server.received)) == endpoint.SENTENCES
         prompted = encode(server.model, prompt="find: ", dimensions=2)
         assert np.array_equal(prompted, vectors_of([f"find: {text}" for text in TEXTS]).astype(np.float32)[:, :2])
+
+    barrier = Barrier(endpoint.AT_ONCE)
+    with serving(fault=lambda *_: barrier.wait(10) < 0) as server:  # answers when all requests are there
+        assert len(encode(server.model, TEXTS[: endpoint.AT_ONCE * endpoint.SENTENCES])) == 256
 
     def without_base64(handler, _):
         return "base64" in handler.body and (handler.answer(422, {"detail": "unknown field"}) or True)

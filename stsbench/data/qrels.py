@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import sha256_of
@@ -87,19 +87,8 @@ _EXTENSIONS = (*TABLES, ".txt", ".qrels", ".qrel", ".trec", "")
 """The suffixes of files of qrels, tables first."""
 
 
-class Run(NamedTuple):
-    """A TREC run: the documents retrieved for each query, and the system's tag."""
-
-    ranking: Ranking
-    tag: str
-
-
 def read_qrels(path: Path) -> Qrels:
-    """Reads qrels: a table with the columns `query-id`, `corpus-id` and `score`, or TREC's lines.
-
-    Raises:
-        UserError: with file and line, if a relevance is not a whole number, or a document has two relevances.
-    """
+    """Reads qrels: a table with the columns `query-id`, `corpus-id` and `score`, or TREC's lines."""
     return _by_query(_qrels_table(path))
 
 
@@ -107,17 +96,17 @@ def _qrels_table(path: Path) -> UserTable:
     return read_table(path, _QRELS, format="" if suffix_of(path) in TABLES else "trec")
 
 
-def read_run(path: Path) -> Run:
+def read_run(path: Path) -> tuple[Ranking, str]:
     """Reads a TREC run: lines of `query Q0 document rank score tag`, compressed or not; scores give the order.
 
-    Raises:
-        UserError: with file and line, if a line has other fields, or a document occurs twice for a query.
+    Returns:
+        The documents retrieved for each query, and the system's tag.
     """
     table = read_table(path, _RUN, format="trec")
     tags = list(dict.fromkeys(table.frame["tag"]))
     if len(tags) > 1:
         raise UserError(f"{path} has runs of several systems ({', '.join(tags[:3])}): give each its own file.")
-    return Run(_by_query(table), tags[0])
+    return _by_query(table), tags[0]
 
 
 def task_of_qrels(path: Path) -> tuple[str, str]:
@@ -183,19 +172,14 @@ def _by_query(table: UserTable) -> dict[str, dict[str, Any]]:
 
 @dataclass(frozen=True)
 class RetrievalData:
-    """Queries, documents, and which of them are relevant.
+    """Queries, documents, and which of them are relevant; the other attributes are those of `StsData`.
 
     Attributes:
-        task: the name of the folder, or of the file of qrels.
-        split: the name of the file of qrels in a folder, such as `test`; else `all`.
         queries: the text of each query with a relevant document, by id.
         qrels: the judgements of these queries.
         documents: the ids of all documents, in the order of the file.
         corpus: the file of documents.
         drops_identical: whether documents with the id of their query are left out.
-        notes: what was left out, one sentence each.
-
-    `text`, `status`, `sha256`, `files` and `problems` are those of `StsData`.
     """
 
     task: str

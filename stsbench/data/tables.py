@@ -109,29 +109,15 @@ def pair_numbers(first: Iterable[str], second: Iterable[str]) -> list[tuple[int,
     return unordered_pairs(folded_ids(first), folded_ids(second))
 
 
-class Met(NamedTuple):
-    """How many distinct sentences of a set are in a corpus.
+def sentences_met(texts: Iterable[str], sets: Mapping[str, Iterable[str]]) -> dict[str, tuple[int, int, int]]:
+    """Counts the sentences of some sets, without those that have no letters and digits, in a corpus.
 
-    Attributes:
-        letters: by letters and digits.
-        distinct: the number of distinct sentences, by letters and digits.
-        released: as released, except for whitespace at the ends.
-    """
-
-    letters: int
-    distinct: int
-    released: int
-
-
-def sentences_met(texts: Iterable[str], sets: Mapping[str, Iterable[str]]) -> dict[str, Met]:
-    """Counts the sentences of some sets in a corpus.
-
-    Args:
-        texts: the sentences of the corpus.
-        sets: the sentences of each set; those without letters and digits are ignored.
+    Returns:
+        For each set the number of distinct sentences in the corpus and in all, both by letters and digits, and the
+        number in the corpus as released, except for whitespace at the ends.
 
     >>> sentences_met(["It 's a dog .", "rain"], {"test": ["It's a dog.", "A cat."]})
-    {'test': Met(letters=1, distinct=2, released=0)}
+    {'test': (1, 2, 0)}
     """
     released = {name: {text.strip() for text in members} for name, members in sets.items()}
     letters = {name: set(filter(None, map(same_letters, members))) for name, members in released.items()}
@@ -141,7 +127,7 @@ def sentences_met(texts: Iterable[str], sets: Mapping[str, Iterable[str]]) -> di
         as_released |= {text.strip()} & wanted_released
         by_letters |= {same_letters(text)} & wanted_letters
     return {
-        name: Met(len(members & by_letters), len(members), len(released[name] & as_released))
+        name: (len(members & by_letters), len(members), len(released[name] & as_released))
         for name, members in letters.items()
     }
 

@@ -83,7 +83,6 @@ class _Choices:
 
     @property
     def correlation(self) -> str | None:
-        """The metric, if it is one of pairs."""
         return self.metric if self.metric in CORRELATIONS else None
 
     @property
@@ -226,12 +225,10 @@ def _read_similarities(path: Path, choices: _Choices) -> _Read:
 
 
 def _unknown_use(revision: str | None = None) -> Use:
-    """Returns the use of a model that is known only by its similarities or predictions."""
     return replace(own_use(GIVEN_SIMILARITY), precision=UNKNOWN, revision=revision)
 
 
 def _are_similarities(path: Path) -> bool:
-    """Returns whether a file is a .npy vector, or has one word in its first line."""
     if path.suffix == ".npy":
         return True
     if not path.is_file() or path.suffix in PACKED:
@@ -260,14 +257,13 @@ def _similarities(path: Path) -> NDArray[np.float64]:
 
 
 def _require_no_predictions(path: Path) -> None:
-    """Raises if a path holds MTEB's predictions, which need gold data."""
     if not are_predictions(path) or (path.is_dir() and not files_in(path, f"*{ENDING}")):
         return
     parts = [str(part) for part in read_prediction_files(path).parts if part.is_scorable]
     if not parts:
         raise UserError(f"{path} holds predictions that are not scored by item: import MTEB's results instead.")
     raise UserError(
-        f"{path} holds MTEB predictions of {listed(parts)}: name their qrels, pairs or tasks with --gold."
+        f"{path} holds MTEB predictions of {listed(parts)}: name the gold data with --gold (qrels, pairs, tasks)."
     )
 
 
@@ -310,10 +306,10 @@ def _read_mteb(path: Path, choices: _Choices) -> _Read:
 def _read_run(path: Path, choices: _Choices) -> _Read:
     if choices.file is None:
         raise UserError(f"{path} is not an MTEB prediction file (TASK{ENDING}): give its qrels as a file.")
-    run, qrels = read_run(path), read_qrels(choices.file)
+    (ranking, tag), qrels = read_run(path), read_qrels(choices.file)
     relevant = _with_relevant(qrels)
-    unjudged = sum(query not in relevant for query in run.ranking)
-    missed = sum(query not in run.ranking for query in relevant)
+    unjudged = sum(query not in relevant for query in ranking)
+    missed = sum(query not in ranking for query in relevant)
     if not relevant or missed == len(relevant):
         raise UserError(
             f"{path} has no query with a relevant document in {choices.file}: are both from the same data?"
@@ -324,8 +320,8 @@ def _read_run(path: Path, choices: _Choices) -> _Read:
     if missed:
         notes.append(f"{missed:,} queries without results count as 0.")
     task, split = task_of_qrels(choices.file)
-    part = Part(task, _DEFAULT, split, path, {query: run.ranking.get(query, {}) for query in relevant})
-    identity = Identity(run.tag, "items", _unknown_use(), weights_sha256=sha256_of(path))
+    part = Part(task, _DEFAULT, split, path, {query: ranking.get(query, {}) for query in relevant})
+    identity = Identity(tag, "items", _unknown_use(), weights_sha256=sha256_of(path))
     return _Read(identity, [_measured(part, part.content, qrels, choices)], notes)
 
 
@@ -379,7 +375,6 @@ def _compared(part: Part, data: StsData) -> tuple[PairClassification | StsPairs,
 
 
 def _require_applicable(choices: _Choices, tasks: Sequence[Task]) -> None:
-    """Raises if a choice applies to none of the tasks."""
     has_queries = any(isinstance(task, GivenItems) for task in tasks)
     has_scores = any(isinstance(task, StsPairs) for task in tasks)
     for option, value, needed, is_there in (

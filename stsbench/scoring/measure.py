@@ -243,7 +243,7 @@ def measure_encoder(encoder: Encoder, tasks: Sequence[Task], settings: Settings,
     for number, (task, texts) in enumerate(zip(recording.tasks, sentences, strict=True)):
         place = slice(end, end := end + len(texts))
         rows = embeddings.rows[place]
-        # Count a truncated sentence once, or once for each side if sides are encoded differently.
+        # A truncated sentence counts once for each encoder.
         cut = zip(texts, rows.tolist(), embeddings.truncated[place].tolist(), strict=True)
         truncated.append(len({(text, row) for text, row, is_cut in cut if is_cut}))
         notes += notes_on(encoder, task.data.task, texts)
@@ -294,10 +294,7 @@ class _Documents:
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.floating]:
         if self.reader.identity.use.whiten is not None:
-            raise UserError(
-                "documents are encoded in parts, so that no whitening can be fitted on them: use `stsbench fit "
-                "whitening`, and measure what it makes."
-            )
+            raise UserError("documents are encoded in parts, so use a whitening of `stsbench fit whitening`.")
         embeddings = embed(self.reader, texts, use_cache=self.use_cache, progress=self.progress)
         self.costs.append(embeddings.cost)
         self.truncated += int(embeddings.truncated.sum())
@@ -312,11 +309,7 @@ def _readers(encoder: Encoder, task: Task) -> list[Encoder]:
 
 
 def readings(encoder: Encoder, task: Task, sentences: Sequence[str]) -> list[tuple[Encoder, Sequence[str]]]:
-    """Returns the encoder and the sentences of each side of a task, or of the first side if it streams the second.
-
-    Raises:
-        UserError: if the encoder distinguishes sides, but the task has single sentences.
-    """
+    """Returns the encoder and the sentences of each side of a task; of the first if it streams the second."""
     readers = _readers(encoder, task)[: 1 if task.streams else None]
     size = len(sentences) // len(readers)
     return [(reader, sentences[side * size :][:size]) for side, reader in enumerate(readers)]
@@ -347,7 +340,8 @@ def evaluate(
         protocol: aggregation, metric, similarity and text; default: `simcse` (see `stsbench.protocol`).
         classification: the classifier, folds and seed of the transfer tasks; default: `Classification()`.
         intervals: how intervals are computed; default: `Intervals()`.
-        data: your own pairs instead of `tasks`: .tsv, .csv, .jsonl or .parquet.
+        data: your own data instead of `tasks`: pairs (.tsv, .csv, .jsonl or .parquet), or a folder of queries and
+            documents in BEIR's layout (see `stsbench.data.qrels.load_retrieval`).
         data_dirs: folders to look for data in, before `STSBENCH_DATA` and the cache.
         view: which pairs are left out, such as `PairView(corpora=[...])`; default: none.
         use_cache: whether to read and write the embedding cache.

@@ -42,11 +42,6 @@ def require_recomputed(*records: RunRecord, intervals: bool = True) -> tuple[str
 
     Raises:
         UserError: for the first number that differs, or if the table does not belong to the record.
-
-    >>> import stsbench as sb
-    >>> run = sb.evaluate(lambda sentences: [[len(s), s.count("e")] for s in sentences], "sample")
-    >>> require_recomputed(run)
-    ()
     """
     models: dict[str, list[str]] = {}
     for record in records:

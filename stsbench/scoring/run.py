@@ -52,9 +52,6 @@ def choose_models(
         functions: your own functions `list[str] -> array`: `mymodel:encode`.
         vectors: saved vectors, a .npy matrix, with `sentences`.
         sentences: the sentences of `vectors`, one per line.
-
-    Raises:
-        UserError: if the options do not fit together, or no model is named or packaged.
     """
     if (vectors is None) != (sentences is None):
         raise UserError("--vectors needs --sentences and vice versa: the matrix, and the sentence of each row.")

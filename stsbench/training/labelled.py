@@ -39,11 +39,11 @@ def corpus_sentence(texts: Iterable[str], data_dirs: Sequence[Path] = ()) -> str
         return ""
     counts = sentences_met(texts, {name: sentences_in(data) for name, data in sets.items()})
     some = [
-        f"{met.letters:,} of the {met.distinct:,} of {name} ({met.released:,} as released)"
-        for name, met in counts.items()
-        if met.letters
+        f"{met:,} of the {distinct:,} of {name} ({released:,} as released)"
+        for name, (met, distinct, released) in counts.items()
+        if met
     ]
-    none = [name for name, met in counts.items() if not met.letters]
+    none = [name for name, (met, *_) in counts.items() if not met]
     parts = [
         f"it holds {listed(some)}" if some else "",
         f"it holds none of {listed(none)}" if none else "",

@@ -136,15 +136,9 @@ def measured_items(
     truth: object,
     files: Sequence[FileRead] = (),
 ) -> GivenItems:
-    """Returns the items of a task scored one by one with a known measure.
+    """Returns the items of a task whose scores, from 0 to 1, are of a known measure, such as `ndcg_at_10`.
 
-    Args:
-        task: the task's name.
-        scores: the score of each item, from 0 to 1.
-        measure: the name of the measure, such as `ndcg_at_10`.
-        split: the split of the task's data.
-        truth: the gold data as JSON; two records compare only if it is the same.
-        files: the files of the gold data.
+    Two records compare only if `truth`, the gold data as JSON, is the same.
     """
     items: dict[str, _Item] = {item: (float(score), ()) for item, score in scores.items()}
     data = GivenData(task, fingerprint({"items": sorted(items), "truth": truth}), tuple(files))

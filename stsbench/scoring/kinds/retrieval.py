@@ -58,10 +58,7 @@ class Measure:
 
     @classmethod
     def named(cls, text: str) -> "Measure":
-        """Parses the name of a measure.
-
-        Raises:
-            UserError: if there is no such measure.
+        """Parses the name of a measure; raises a UserError for another name.
 
         >>> Measure.named("nDCG@10"), str(Measure.named("recall_at_100"))
         (Measure(name='ndcg', cutoff=10), 'recall_at_100')
@@ -76,11 +73,7 @@ class Measure:
         return f"{self.name}_at_{self.cutoff}"
 
     def by_query(self, ranking: Ranking, qrels: Qrels) -> dict[str, float]:
-        """Returns the measure of each query in the qrels; 0 for a query without documents.
-
-        Raises:
-            UserError: if ir-measures is not installed.
-        """
+        """Returns the measure of each query in the qrels; 0 for a query without documents. Needs ir-measures."""
         require("retrieval", f"{self}, a measure of retrieval,")
         import ir_measures
 
@@ -117,7 +110,6 @@ class Retrieval:
     pairs: ClassVar[None] = None
 
     def sentences(self) -> list[str]:
-        """Returns the queries; documents are encoded by `items`."""
         return list(self.data.queries.values())
 
     def demand_scorable(self) -> None:

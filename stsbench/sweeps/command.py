@@ -49,4 +49,4 @@ def sweep(
         print_notes(f"tables and figures in {result.folder}", quiet=output.quiet)
     if result.failed and not jobs.status:
         raise typer.Exit(1)
-    print_next(output, "sweep" if jobs.status else "report", result.folder)
+    print_next(output, *(("sweep", experiment) if jobs.status else ("report", result.folder)))

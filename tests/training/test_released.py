@@ -72,6 +72,11 @@ def test_the_epsilon_of_a_heads_normalisation_is_the_recipes():
 
     torch.testing.assert_close(head(vectors), plain(1e-12), rtol=1e-9, atol=1e-9)
     assert (head(vectors) - plain(1e-5)).abs().max() > 0.1
+    # MoCoSE's predictor: neither normalisation nor dropout after its last layer, but tanh.
+    *inner, last, _, _ = head
+    ended = Layers(layers=2, norm_epsilon=1e-12, dropout=0, ends="tanh").build(6, 0.02).double()
+    ended.load_state_dict({name: head.state_dict()[name] for name in ended.state_dict()})
+    torch.testing.assert_close(ended(vectors), torch.tanh(last(torch.nn.Sequential(*inner)(vectors))))
 
 
 def encoded(trainer, batch):

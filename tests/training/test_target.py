@@ -164,6 +164,8 @@ def test_noise_on_the_embedding_layer_reaches_its_output_and_leaves_no_hook_behi
     for states in seen[half:]:
         assert set((states == 0).all(1).sum(1).tolist()) == {4}  # int(0.3 * 16), after the normalisation
     assert not trainer.model.transformer.embeddings._forward_hooks
+    (cutoff,), ones = term.branches[1].noise, torch.ones(2, 3, 16)
+    assert torch.equal(cutoff.embeddings(ones, ones[:, :, 0]), ones)
 
 
 def test_the_maximum_traceable_distance_follows_from_the_recipe():
@@ -176,16 +178,24 @@ def test_the_maximum_traceable_distance_follows_from_the_recipe():
     assert traceable_sentence(read_recipe("simcse-bert-base")) is None
 
 
-def test_the_momentum_encoder_has_no_dropout_and_no_gradient(assembled):
-    trainer = assembled("dropout=0.5", "negatives.queue.size=20")
-    batch = trainer.reader(np.arange(8), "now")
+@pytest.mark.parametrize(
+    ("more", "has_dropout"),
+    [
+        ((), False),
+        (("target={modules: [encoder]}", "projector={dropout: 0.5}"), False),  # though the shared projector has
+        (("target.dropout=true",), True),
+    ],
+)
+def test_the_momentum_encoder_has_no_gradient_and_dropout_only_if_the_recipe_says(more, has_dropout, assembled):
+    trainer = assembled("dropout=0.5", "negatives.queue.size=20", *more)
+    target, batch = trainer.target.model, trainer.reader(np.arange(8), "now")
     trainer.queue.push(batch, torch.zeros(0))
-    first = trainer.queue.columns().clone()
-    trainer.queue.push(batch, torch.zeros(0))
-    assert torch.equal(trainer.queue.columns()[:8], first)
-    assert not any(p.requires_grad for p in trainer.target.model.parameters())
-    assert not trainer.target.model.training
-    assert not trainer.queue.columns().requires_grad
+    columns = trainer.queue.columns()
+    assert not columns.requires_grad
+    assert not any(weight.requires_grad for weight in target.transformer.parameters())
+    with torch.no_grad():
+        plain = plain_vectors(target.eval(), target.key_head, batch.query)
+    assert ((columns - plain).abs().max() > 1e-3) == has_dropout
 
 
 def test_the_released_order_moves_before_the_loss_uses_the_online_head_and_empties_each_epoch(assembled):

@@ -127,7 +127,7 @@ def test_a_typo_changes_a_word_by_one_letter():
     assert changed / 5000 == pytest.approx(0.4, abs=0.03)
 
 
-TABLE = "big\tlarge|great|huge\ncar\tauto|Car\nfast\tquick\n"
+TABLE = "big\tlarge|great|huge\ncar\tauto|Car\nFast\tquick\n"
 
 
 @pytest.fixture
@@ -238,6 +238,19 @@ def test_a_mask_that_stands_in_the_text_is_left_and_a_place_beyond_the_models_re
     assert [third] == best_guesses(base, "man [MASK] [MASK]")[1:]
     long = ["man"] * 80  # the base has 64 positions
     assert guesser(str(base)).fill([[*long, None]]) == [long]
+
+
+def test_special_tokens_are_not_guessed(base, monkeypatch):
+    model = guesser(str(base))
+    expected, forward = model.fill([["man", None]]), model.network.forward
+
+    def with_special_tokens_first(**given):
+        output = forward(**given)
+        output.logits[:, :, model.tokenizer.special_ids] = 1e9
+        return output
+
+    monkeypatch.setattr(model.network, "forward", with_special_tokens_first)
+    assert model.fill([["man", None]]) == expected
 
 
 def test_views_in_turn_do_one_after_the_other():

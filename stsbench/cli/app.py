@@ -44,7 +44,7 @@ COMMANDS = {
         "diagnose": ("diagnosis.command:diagnose", "Find out why a score is off."),
     },
     "Look": {
-        "explain": ("analysis.command:explain", "Show what is behind a score: a line per analysis, or one by its name."),
+        "explain": ("analysis.command:explain", "Show what is behind a score, or run one analysis by its name."),
         "explore": ("browsing.command:explore", "Write a page with all pairs of one or two runs."),
         "board": ("browsing.command:board", "Write a leaderboard page of all runs below a folder."),
         "report": ("reports.command:report", "Write a report about runs: HTML, Markdown, tables, figures."),

@@ -80,13 +80,10 @@ def id_columns(first: Iterable[str], second: Iterable[str | None]) -> dict[str, 
     """
     left = list(first)
     right = [one if other is None else other for one, other in zip(left, second, strict=True)]
-    # Many sentences are in several pairs: each is hashed once.
-    rows, distinct = pd.factorize(np.array([*left, *right], dtype=object))
-    columns = dict[str, NDArray[np.uint64]]()
-    for names, ids_of in ((SENTENCES, sentence_ids), (FOLDED, folded_ids)):
-        ids = ids_of(distinct)[rows]
-        columns |= {names[0]: ids[: len(left)], names[1]: ids[len(left) :]}
-    return columns
+    by_name = ((SENTENCES, sentence_ids), (FOLDED, folded_ids))
+    return {
+        name: ids_of(side) for names, ids_of in by_name for name, side in zip(names, (left, right), strict=True)
+    }
 
 
 def unordered_pairs(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> list[tuple[int, int]]:
@@ -98,15 +95,6 @@ def unordered_pairs(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> li
     """
     low, high = np.minimum(first, second).tolist(), np.maximum(first, second).tolist()
     return list(zip(low, high, strict=True))
-
-
-def pair_numbers(first: Iterable[str], second: Iterable[str]) -> list[tuple[int, int]]:
-    """Returns the two folded ids of each pair of sentences, the lower one first.
-
-    >>> pair_numbers(["It's a dog."], ["A cat."]) == pair_numbers(["a cat"], ["it 's a dog ."])
-    True
-    """
-    return unordered_pairs(folded_ids(first), folded_ids(second))
 
 
 def sentences_met(texts: Iterable[str], sets: Mapping[str, Iterable[str]]) -> dict[str, tuple[int, int, int]]:

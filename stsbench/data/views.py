@@ -18,7 +18,7 @@ from stsbench.data.benchmarks import load_sts
 from stsbench.data.catalogue import SENTEVAL, data_sets, paper_tasks
 from stsbench.data.corpus import corpus_file
 from stsbench.data.sentences import read_corpus_set
-from stsbench.data.tables import FileRead, StsData, combined_sha256, folded_ids, pair_numbers
+from stsbench.data.tables import FileRead, StsData, combined_sha256, folded_ids, unordered_pairs
 
 OVERLAP = "overlap"
 """The name of the view without the pairs of other tasks."""
@@ -123,7 +123,7 @@ def _in_earlier(data: StsData, data_dirs: Sequence[Path]) -> _Exclusion:
 
 
 def _pairs(data: StsData) -> list[tuple[int, int]]:
-    return pair_numbers(data.pairs["sentence1"], data.pairs["sentence2"])
+    return unordered_pairs(*(folded_ids(data.pairs[side]) for side in ("sentence1", "sentence2")))
 
 
 def _read_corpus(path: Path) -> tuple[FileRead, Sequence[str]]:

@@ -126,7 +126,7 @@ class StsCallback(TrainerCallback):  # type: ignore[misc]
         self, args: "TrainingArguments", state: "TrainerState", control: "TrainerControl", **others: Any
     ) -> None:
         """Discards the evaluations of an earlier training."""
-        self.dev.begin()
+        self.dev.rises.begin()
 
     def on_evaluate(
         self,

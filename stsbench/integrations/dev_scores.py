@@ -252,10 +252,6 @@ class DevScores:
         meaning = task.meaning(Settings(self.protocol or Protocol()))
         return metric_on_hub(meaning.metric, "" if task.is_trained else meaning.similarity)
 
-    def begin(self) -> None:
-        """Discards all evaluations: the next one is the first of a training."""
-        self.rises.begin()
-
     def measure(self, model: "nn.Module", encode: EncodeFunction, step: int = -1) -> DevScore:
         """Measures a model with its current weights, without changing the training in any bit.
 

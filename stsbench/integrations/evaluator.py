@@ -101,11 +101,9 @@ class WithIntervals(BaseEvaluator):  # type: ignore[misc]
 
     @property
     def description(self) -> str:
-        """The evaluator's own."""
         return str(self.evaluator.description)
 
     def get_config_dict(self) -> dict[str, Any]:
-        """Returns the evaluator's own."""
         return dict(self.evaluator.get_config_dict())
 
     def _record(self, scored: Sequence[tuple[_Task, Items]], name: str) -> RunRecord:

@@ -18,7 +18,7 @@ from stsbench.base.words import listed
 from stsbench.data.benchmarks import read_splits
 from stsbench.data.rows import open_rows
 from stsbench.data.sentences import sentences_in
-from stsbench.data.tables import pair_numbers, sentences_met
+from stsbench.data.tables import folded_ids, sentences_met, unordered_pairs
 from stsbench.scoring.tasks import STS_TASKS
 from stsbench.statistics.seeds import generator
 from stsbench.training.recipe import Recipe
@@ -105,7 +105,7 @@ def read_tasks(recipe: Recipe, data_dirs: Sequence[str | Path] = ()) -> list[Lab
                 f"labelled.test_pairs: dropped drops the pairs of {name}, which is missing: {absent[name]}"
             ) from absent[name]
     scored = {
-        name: frozenset(pair_numbers(data.pairs["sentence1"], data.pairs["sentence2"]))
+        name: frozenset(unordered_pairs(*(folded_ids(data.pairs[side]) for side in ("sentence1", "sentence2"))))
         for name, data in sets.items()
     }
     return [_read_task(name, recipe, scored, list(absent)) for name in recipe.tasks]
@@ -128,7 +128,7 @@ def _read_task(
     files = [table_file(path, recipe.labelled.folder) for path in (part.train, part.dev) if path is not None]
     rows, empty = _read_table(files[0], part, part.rows)
     has_pairs = part.sentences > 1
-    pairs = pair_numbers(*rows.sentences) if has_pairs else [(-1, -1)] * len(rows)
+    pairs = unordered_pairs(*map(folded_ids, rows.sentences)) if has_pairs else [(-1, -1)] * len(rows)
     dropped = {of: scored[of] for of in STS_B} if has_pairs and recipe.labelled.test_pairs == "dropped" else {}
     gone = frozenset[tuple[int, int]]().union(*dropped.values())
     places = np.array([place for place, pair in enumerate(pairs) if pair not in gone], dtype=np.int64)

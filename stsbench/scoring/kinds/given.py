@@ -44,8 +44,7 @@ _Item = tuple[float, tuple[str, ...]]
 class GivenData:
     """The data of one task without the scores.
 
-    The hash is over items and groups, so that the scores of two models on the same items compare. The table is not
-    listed as a file of the data, because it contains the scores.
+    The hash is over items and groups, so that two models compare; the table, which has scores, is no file of it.
     """
 
     task: str

@@ -31,8 +31,7 @@ KEPT: Final = 100
 BLOCK = 8192
 """Documents whose vectors are in memory at once."""
 
-_DECIMALS = 9
-"""Similarities are compared to this many decimals, as in `nearest`."""
+_DECIMALS = 9  # as in `nearest`
 
 _MEASURES = {"ndcg": "nDCG", "map": "AP", "mrr": "RR", "recall": "R", "precision": "P", "hit_rate": "Success"}
 """The names of the measures in ir-measures, by MTEB's names."""

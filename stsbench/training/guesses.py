@@ -1,11 +1,8 @@
-"""Where views get words from: a lexicon of synonyms, and a masked-language model; and the masks of its loss."""
+"""Masked-language models: the words that they guess for views, and the masks of their loss."""
 
-import re
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +12,6 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from stsbench.base.errors import UserError
-from stsbench.data.rows import text_lines
 from stsbench.encoders.checkpoint import Checkpoint, find_checkpoint, quiet_transformers
 from stsbench.encoders.load import resolve
 from stsbench.encoders.tokenizer import Tokenizer, model_limit
@@ -24,8 +20,6 @@ _ROWS_AT_ONCE = 32
 
 IGNORED = -100
 """The label of a token that is not predicted."""
-
-_WORD = re.compile(r"([\W_]*)(.*?)([\W_]*)", re.DOTALL)
 
 
 def masked_language_network(checkpoint: Checkpoint) -> Any:
@@ -139,47 +133,3 @@ def mask_tokens(
         )
         labels.append(np.where(chosen, sequence, IGNORED))
     return seen, labels
-
-
-@cache
-def read_lexicon(name: str) -> Mapping[str, tuple[str, ...]]:
-    """Return the synonyms of each word in a table, in alphabetical order; keys are case-folded.
-
-    Args:
-        name: a file with `word<TAB>synonym|synonym|...` on each line (`.gz` and `.zst` are uncompressed).
-
-    Raises:
-        UserError: if it cannot be read or has no synonym; naming the line.
-    """
-    path = Path(name).expanduser()
-    if not path.is_file():
-        raise UserError(f"there is no lexicon {path}: write a file with `word<TAB>synonym|synonym` on each line.")
-    synonyms: dict[str, set[str]] = defaultdict(set)
-    for line, text in text_lines(path):
-        if not text.strip():
-            continue
-        word, _, listing = text.partition("\t")
-        of_word = [synonym.strip() for synonym in listing.split("|")]
-        if not (word.strip() and all(of_word)):
-            raise UserError(f"{path}, line {line}: write `word<TAB>synonym|synonym`.")
-        key = word.strip().casefold()
-        synonyms[key] |= {synonym for synonym in of_word if synonym.casefold() != key}
-    if not any(synonyms.values()):
-        raise UserError(f"{path} has no synonyms: write `word<TAB>synonym|synonym` on each line.")
-    return {word: tuple(sorted(of_word)) for word, of_word in synonyms.items() if of_word}
-
-
-def replaced(word: str, synonyms: Mapping[str, tuple[str, ...]], rate: float, rng: np.random.Generator) -> str:
-    """Return a word, or at the rate a synonym with the case of the word and the punctuation around it."""
-    match = _WORD.fullmatch(word)
-    assert match is not None  # every text matches
-    before, inner, after = match.groups()
-    choices = synonyms.get(inner.casefold(), ())
-    if not choices or rng.random() >= rate:
-        return word
-    synonym = choices[int(rng.integers(len(choices)))]
-    if len(inner) > 1 and inner.isupper():
-        synonym = synonym.upper()
-    elif inner[:1].isupper():
-        synonym = synonym[:1].upper() + synonym[1:]
-    return str(before + synonym + after)

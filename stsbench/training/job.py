@@ -121,7 +121,7 @@ def prepare(recipe: Recipe, folder: RunFolder, began: Start | None, around: Surr
             "base checkpoint": str(identity.weights_sha256),
             "base's tokenizer": str(identity.tokenizer_sha256),
             "labelled table of a task": " ".join(task.sha256 for task in tasks),
-            "lexicon or model of a view": _views_sha256(recipe, around.device),
+            "model of a view": _views_sha256(recipe, around.device),
         },
         threads=threads(),
         world=around.world.size,

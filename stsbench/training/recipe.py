@@ -35,7 +35,7 @@ from stsbench.training.views import TextView, Views
 _ABOUT = ("extends", "variants")
 """Keys of a recipe's file that are not of the recipe."""
 
-_FILES = ("path", "train", "dev", "lexicon", "model")
+_FILES = ("path", "train", "dev", "model")
 
 Pooling = Literal["cls_before_pooler", "avg", "max", "last"]
 """The poolings of sentence-transformers checkpoints."""
@@ -171,7 +171,7 @@ def _mistakes(recipe: Recipe) -> Iterator[str]:
 def file_places(values: Any) -> Iterator[tuple[dict[str, Any], str]]:
     """Yield the places of file names in a recipe as plain data: each mapping, and the key in it.
 
-    They are the corpus, labelled tables, and the lexicons and models of views.
+    They are the corpus, labelled tables, and the models of views.
     """
     if isinstance(values, dict):
         yield from ((values, key) for key in _FILES if isinstance(values.get(key), str))

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from stsbench.base.errors import UserError
 from stsbench.training.parts import BY_KIND, RecipePart
 
 Tokens = NDArray[np.integer]
@@ -175,38 +174,6 @@ class Typos(TextView):
         )
 
 
-class Synonyms(TextView):
-    """Replaces some words by a synonym; all synonyms of a word are equally likely.
-
-    Words are looked up without punctuation and case, which the synonym then gets.
-
-    Attributes:
-        rate: the probability of each word in the lexicon.
-        lexicon: a table of words and synonyms (see `read_lexicon`); required to train.
-    """
-
-    kind: Literal["synonyms"]
-    rate: float = Field(gt=0, le=1)
-    lexicon: str | None = None
-
-    def require(self, device: str) -> tuple[Path, ...]:
-        from stsbench.training.guesses import read_lexicon
-
-        if self.lexicon is None:
-            raise UserError(
-                "the view synonyms has no lexicon: use --set views.key.lexicon=FILE with a table of words and "
-                "their synonyms."
-            )
-        read_lexicon(self.lexicon)
-        return (Path(self.lexicon).expanduser(),)
-
-    def text(self, sentence: str, rng: np.random.Generator) -> str:
-        from stsbench.training.guesses import read_lexicon, replaced
-
-        lexicon = read_lexicon(str(self.lexicon))
-        return " ".join(replaced(word, lexicon, self.rate, rng) for word in sentence.split())
-
-
 class MaskedPrediction(TextView):
     """A view in which a masked-language model writes words.
 
@@ -263,15 +230,7 @@ class MaskedReplacement(MaskedPrediction):
 
 
 _TextView: TypeAlias = (
-    WordRepetition
-    | StopWords
-    | MaskInsertion
-    | Crop
-    | WordDeletion
-    | Typos
-    | Synonyms
-    | MaskedInsertion
-    | MaskedReplacement
+    WordRepetition | StopWords | MaskInsertion | Crop | WordDeletion | Typos | MaskedInsertion | MaskedReplacement
 )
 
 

@@ -1,18 +1,14 @@
 """The views draw as the papers' equations define, with a lexicon or a masked-language model where needed."""
 
-import re
-from collections import Counter
 from itertools import pairwise
 
 import numpy as np
 import pytest
 import torch
-import yaml
 from scipy import stats
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-from stsbench.base.errors import UserError
-from stsbench.training.guesses import guesser, read_lexicon
+from stsbench.training.guesses import guesser
 from stsbench.training.views import (
     Crop,
     InTurn,
@@ -21,7 +17,6 @@ from stsbench.training.views import (
     MaskInsertion,
     StopWords,
     SubwordRepetition,
-    Synonyms,
     Typos,
     WordDeletion,
     WordRepetition,
@@ -127,59 +122,6 @@ def test_a_typo_changes_a_word_by_one_letter():
     assert changed / 5000 == pytest.approx(0.4, abs=0.03)
 
 
-TABLE = "big\tlarge|great|huge\ncar\tauto|Car\nFast\tquick\n"
-
-
-@pytest.fixture
-def lexicon(tmp_path):
-    path = tmp_path / "synonyms.tsv"
-    path.write_text(TABLE, encoding="utf-8")
-    return str(path)
-
-
-def test_each_known_word_goes_with_the_rate_and_each_synonym_is_as_likely(lexicon):
-    view, rng = Synonyms(kind="synonyms", rate=0.4, lexicon=lexicon), np.random.default_rng(0)
-    counts = Counter(view.text("a big house", rng) for _ in range(4000))
-    kept = counts.pop("a big house")
-    assert set(counts) == {"a large house", "a great house", "a huge house"}
-    assert kept / 4000 == pytest.approx(0.6, abs=0.03)
-    assert stats.chisquare(list(counts.values())).pvalue > 1e-3
-
-
-def test_a_synonym_takes_on_case_and_punctuation(lexicon):
-    view, rng = Synonyms(kind="synonyms", rate=1, lexicon=lexicon), np.random.default_rng(0)
-    assert view.text('"Fast," said FAST (fast).', rng) == '"Quick," said QUICK (quick).'
-    assert view.text("-- 7", rng) == "-- 7"
-
-
-def test_a_lexicon_is_read_from_a_table(lexicon):
-    assert read_lexicon(lexicon) == {"big": ("great", "huge", "large"), "car": ("auto",), "fast": ("quick",)}
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("big\tlarge\nsmall little\n", "a.tsv, line 2: write `word<TAB>synonym|synonym`"),
-        ("big\tlarge||great\n", "a.tsv, line 1: write"),
-        ("big\tBig\n", "a.tsv has no synonyms"),
-    ],
-)
-def test_a_broken_lexicon_is_reported_with_file_and_line(content, message, tmp_path):
-    (tmp_path / "a.tsv").write_text(content, encoding="utf-8")
-    with pytest.raises(UserError, match=re.escape(message)):
-        read_lexicon(str(tmp_path / "a.tsv"))
-
-
-def test_a_missing_lexicon_or_model_is_reported_before_a_training_begins(train, tmp_path):
-    for more, message in (
-        ("", "the view synonyms has no lexicon: use --set"),
-        (f", lexicon: {tmp_path / 'nowhere'}", "there is no lexicon .*: write a file"),
-    ):
-        with pytest.raises(UserError, match=message):
-            train(f"views.key={{kind: synonyms, rate: 0.1{more}}}")
-    assert not (tmp_path / "run").exists()
-
-
 SENTENCE = "a man is playing on the guitar and another one is singing"
 
 
@@ -259,13 +201,3 @@ def test_views_in_turn_do_one_after_the_other():
     for _ in range(20):
         (text,) = InTurn(kind="in-turn", views=(crop, delete)).texts([SENTENCE], rng)
         assert text == delete.text(crop.text(SENTENCE, same), same)
-
-
-def test_a_training_keeps_where_its_lexicon_is_and_its_card_names_no_folder(train, lexicon, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    done = train("views.key={kind: synonyms, rate: 0.3, lexicon: synonyms.tsv}", "corpus.rows=8")
-    kept = yaml.safe_load((done.folder / "recipe.yaml").read_text(encoding="utf-8"))["views"]["key"]["lexicon"]
-    assert kept == lexicon
-    card = (done.folder / "README.md").read_text(encoding="utf-8")
-    assert "lexicon: synonyms.tsv" in card
-    assert str(tmp_path) not in card

@@ -43,7 +43,7 @@ def bare(encoder: TransformerEncoder, texts: list[str], device: str) -> float:
             wait_for(device)
             begun = time.perf_counter()
             for ids, mask in batches:
-                encoder._network.model(input_ids=ids, attention_mask=mask)
+                encoder.network.model(input_ids=ids, attention_mask=mask)
             wait_for(device)
             seconds = time.perf_counter() - begun
     return seconds

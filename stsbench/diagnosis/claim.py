@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from stsbench.base.errors import UserError
 from stsbench.data.catalogue import data_set
-from stsbench.published.catalogue import PublishedRow, checkpoint_of_system, row
+from stsbench.published.catalogue import PublishedRow, row
 from stsbench.published.schema import PublishedCell
 from stsbench.records.kinds import AVERAGE
 from stsbench.scoring.tasks import STS_TASKS
@@ -28,14 +28,12 @@ class Value:
         score: from 0 to 100.
         decimals: number of printed digits after the point.
         tolerance: the largest difference of a score that matches.
-        stated: what its source states about the setting, by the names of the axes.
     """
 
     task: str
     score: float
     decimals: int
     tolerance: float
-    stated: tuple[tuple[str, str], ...] = ()
 
     @property
     def on(self) -> str:
@@ -166,7 +164,6 @@ def _read_row(published: PublishedRow, tolerance: float | None) -> Claim:
             # Correlations printed to the last bit are compared to two digits.
             min(2, cells[task].decimals - (2 if cells[task].setting.unit == "1" else 0)),
             tolerance if tolerance is not None else cells[task].rounding + NOISE,
-            tuple(_stated(cells[task], published).items()),
         )
         for task in (*STS_TASKS, AVERAGE)
         if task in cells
@@ -184,13 +181,3 @@ def _is_sts(cell: PublishedCell) -> bool:
         and is_correlation
         and not setting.group
     )
-
-
-def _stated(cell: PublishedCell, published: PublishedRow) -> dict[str, str]:
-    """Returns what a row's source states about the setting, by the names of the axes."""
-    setting, usage, checkpoint = cell.setting, published.usage, checkpoint_of_system(published.row.system)
-    template = checkpoint.template if checkpoint and usage.template else ""
-    stated = {name: getattr(setting, name) for name in ("metric", "aggregation", "similarity", "text")}
-    stated |= {f"{setting.task} split": setting.split, "template": template}
-    stated |= {"pooling": usage.pooling, "precision": usage.precision}
-    return {name: value for name, value in stated.items() if value and name not in {*setting.open, *usage.open}}

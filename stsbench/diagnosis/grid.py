@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from stsbench.diagnosis.axes import AVERAGE_OF, POOLING, Axis, Change
 from stsbench.diagnosis.variations import LAYER, Case, at_layer, number_of_layers, pooling_place, variations
 from stsbench.encoders.poolers import POOLING_NAMES, parse_pooling
-from stsbench.encoders.prompts import SidedEncoder
 from stsbench.encoders.protocol import Encoder
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.encoders.use import Use, names
@@ -156,12 +155,10 @@ class Reading:
     Attributes:
         use: how the encoder is used; its template has no rules.
         rules: changes to the sentence, in order.
-        similarity_in: the precision of the similarity, `bf16` or `fp16`; empty for float64.
     """
 
     use: Use
     rules: tuple[str, ...] = ()
-    similarity_in: str = ""
 
     @classmethod
     def of(cls, use: Use, **changes: Any) -> "Reading":
@@ -176,7 +173,7 @@ class Reading:
     @property
     def forward_pass(self) -> "Reading":
         """What distinguishes forward passes: one pass gives all poolings and layers."""
-        return replace(self, use=replace(self.use, pooling=""), similarity_in="")
+        return replace(self, use=replace(self.use, pooling=""))
 
     def encoder(self, own: Encoder) -> Encoder:
         """Returns your encoder, used in this way."""
@@ -188,10 +185,6 @@ class Reading:
         changes = {
             name: getattr(use, name) for name in names("encoding") if getattr(use, name) != getattr(own.use, name)
         }
-        if (prompts := changes.pop("prompts", None)) is not None:
-            return SidedEncoder(
-                (own.with_use(**changes, prompt=prompts[0]), own.with_use(**changes, prompt=prompts[1]))
-            )
         return own.with_use(**changes) if changes else own
 
 

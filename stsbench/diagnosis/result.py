@@ -1,25 +1,17 @@
-"""What `diagnose` returns: the verdict, the settings that matter, every score, a heat map of single changes."""
+"""What `diagnose` returns: the verdict, the settings that matter, every score."""
 
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from stsbench.base.files import atomic_path, writing
 from stsbench.diagnosis import words
-from stsbench.diagnosis.axes import POOLING
 from stsbench.diagnosis.claim import Claim
-from stsbench.diagnosis.grid import Grid, Place
+from stsbench.diagnosis.grid import Grid
 from stsbench.diagnosis.scores import Further
 from stsbench.diagnosis.search import Candidate, Search
 from stsbench.judging.verdicts import Judgement
-from stsbench.render.figures import new_figure, save_figure, style
 from stsbench.render.table import Style, Table, Tables
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -119,17 +111,6 @@ class Diagnosis(Judgement):
         ]
         return Tables([Table(pd.DataFrame(records).astype({"changes": "Int64"}), headline="off")])
 
-    def plot(self) -> "Figure":
-        """Draws each pooling with every other single change, coloured by the distance to the claim.
-
-        Settings that give the claim have a frame. Of several claimed numbers, a cell shows the largest difference.
-        """
-        values = self.claim.values
-        title = f"{self.model}: {values[0].task}, claimed {values[0]}"
-        if len(values) > 1:
-            title = f"{self.model}: the largest difference to the {len(values)} claimed numbers"
-        return _heat_map(self.search, title)
-
     def to_dict(self) -> dict[str, Any]:
         """Returns the whole diagnosis except the grid as plain data, scores x 100."""
         search, further = self.answer, self.further
@@ -143,7 +124,7 @@ class Diagnosis(Judgement):
         ]
         return {
             "model": self.model,
-            "claim": [{**vars(value), "stated": dict(value.stated)} for value in self.claim.values],
+            "claim": [vars(value) for value in self.claim.values],
             "row": self.claim.row.name if self.claim.row else None,
             "explained": self.explained,
             "verdict": self.verdict,
@@ -170,21 +151,6 @@ class Diagnosis(Judgement):
         """
         return super().to(style) if style == "json" else self.table().to(style)
 
-    def save(self, folder: str | Path) -> Path:
-        """Writes the grid (CSV), the diagnosis (JSON) and the heat map (PNG) into a folder.
-
-        Raises:
-            UserError: if the folder cannot be written.
-        """
-        folder = Path(folder).expanduser()
-        with writing(folder):
-            with atomic_path(folder / "grid.csv") as path:
-                self.frame.to_csv(path, index=False)
-            with atomic_path(folder / "diagnosis.json") as path:
-                path.write_text(self.to("json") + "\n", encoding="utf-8")
-        save_figure(self.plot(), folder / "heatmap.png")
-        return folder
-
     def _plain(self, candidate: Candidate) -> dict[str, Any]:
         return {
             "changes": candidate.choices,
@@ -193,63 +159,3 @@ class Diagnosis(Judgement):
             "distance": candidate.distance,
             "fits": candidate.fits,
         }
-
-
-_MOST_POINTS = 10.0
-"""Larger differences have one colour."""
-
-
-def _heat_map(search: Search, title: str) -> "Figure":
-    """Draws each pooling with every other single change that affects the claim; your setting is in the corner."""
-    import seaborn as sns
-    from matplotlib.patches import Rectangle
-
-    axes, default, values = search.grid.axes, search.grid.default, search.claim.values
-    pooling = axes.index(POOLING)
-    changes = [
-        (axis, place) for axis, size in enumerate(search.shape) for place in range(1, size) if axis != pooling
-    ]
-    places = [default, *(_moved(default, axis, place) for axis, place in changes)]
-    rows = range(search.shape[pooling])
-    cells = [[search.at(_moved(place, pooling, row)) for place in places] for row in rows]
-    farthest = [[cell.farthest(values) for cell in row] for row in cells]
-    scores = np.array([[score for score, _ in row] for row in farthest])
-    differences = scores - np.array([[value.score for _, value in row] for row in farthest])
-    names = [str(value) for value in axes[pooling].values[: len(rows)]]
-    names[0] += " (yours)"
-    columns = ["your setting", *(axes[axis].label_of(axes[axis].values[place]) for axis, place in changes)]
-    shown, spec = (differences, "+z.1f") if len(values) > 1 else (scores, "z.1f")
-    largest = min(float(np.nanmax(np.abs(differences), initial=0.01)), _MOST_POINTS)
-    # In inches: cells, labels, and the colour bar and title; the bar needs the height of five rows.
-    width = 1.1 + 0.36 * len(columns) + 0.065 * max(map(len, names))
-    height = 0.5 + 0.22 * max(5, len(names)) + 0.065 * max(map(len, columns))
-    with style():
-        figure = new_figure(height, least=width)
-        panel = figure.subplots()
-        sns.heatmap(
-            differences,
-            ax=panel,
-            cmap="RdBu_r",
-            center=0,
-            vmin=-largest,
-            vmax=largest,
-            annot=np.array([["" if np.isnan(score) else f"{score:{spec}}" for score in row] for row in shown]),
-            fmt="",
-            annot_kws={"size": 6},
-            linewidths=0.5,
-            xticklabels=columns,
-            yticklabels=names,
-            cbar_kws={"label": "score minus claim"},
-        )
-        panel.grid(visible=False)
-        panel.tick_params(axis="x", length=0, rotation=90)
-        panel.tick_params(axis="y", length=0, rotation=0)
-        for row, column in np.argwhere([[cell.fits for cell in of_row] for of_row in cells]):
-            frame = Rectangle((column, row), 1, 1, fill=False, edgecolor="black", linewidth=1.5, clip_on=False)
-            panel.add_patch(frame)
-        panel.set_title(title)
-    return figure
-
-
-def _moved(place: Place, axis: int, value: int) -> Place:
-    return (*place[:axis], value, *place[axis + 1 :])

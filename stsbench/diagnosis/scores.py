@@ -30,11 +30,9 @@ from stsbench.diagnosis.search import WEAK, Search
 from stsbench.diagnosis.variations import Case
 from stsbench.encoders.fitted import normalize
 from stsbench.encoders.plan import embed
-from stsbench.encoders.prompts import SidedEncoder
-from stsbench.encoders.protocol import Encoder, FloatMatrix, Identity
+from stsbench.encoders.protocol import FloatMatrix, Identity
 from stsbench.encoders.template import RULES
 from stsbench.encoders.transformer import TransformerEncoder
-from stsbench.encoders.use import PRECISIONS
 from stsbench.scoring.settings import TEXTS, Protocol
 from stsbench.statistics.correlations import aggregate, correlate_rows
 from stsbench.statistics.neighbours import SIMILARITIES, in_threads, pair_similarities
@@ -64,14 +62,12 @@ class Scorer:
         values = {axis.name: axis.values for axis in axes}
         return cls(*(values[name] for name in CROSSED))
 
-    def compare(self, vectors: FloatMatrix, rows: NDArray[np.int64], precision: str = "") -> Scores:
+    def compare(self, vectors: FloatMatrix, rows: NDArray[np.int64]) -> Scores:
         """Returns similarities, shape (similarities, scalings, pairs); NaN if scaling makes no difference.
 
         Args:
             vectors: shape (sequences, dimensions).
             rows: the row of each side, shape (2, pairs).
-            precision: `bf16` or `fp16` to round vectors and compute similarities in it, as sentence-transformers
-                does with tensors; empty for float64.
         """
         used, places = np.unique(rows, return_inverse=True)
         kept, pairs = vectors[used], places.reshape(rows.shape)
@@ -80,10 +76,7 @@ class Scorer:
             # Scaling does not change the cosine, and the dot product of scaled vectors is the cosine.
             alike = {"cosine"} if self.scalings[0] else {"cosine", "dot"}
             kinds = [kind for kind in SIMILARITIES if column == 0 or kind not in alike]
-            if precision:
-                values = {kind: _rounded(kept, pairs, kind, precision, scaled=scaled) for kind in kinds}
-            else:
-                values = dict(pair_similarities(normalize(kept) if scaled else kept, pairs[0], pairs[1], kinds))
+            values = dict(pair_similarities(normalize(kept) if scaled else kept, pairs[0], pairs[1], kinds))
             for kind in kinds:
                 compared[self.similarities.index(kind), column] = values[kind]
         return compared
@@ -111,23 +104,6 @@ class Scorer:
                 for column, name in enumerate(aggregations):
                     scores[usable, number, column, place] = 100 * aggregates[name]
         return scores
-
-
-def _rounded(vectors: FloatMatrix, rows: NDArray[np.int64], kind: str, precision: str, *, scaled: bool) -> Scores:
-    """Returns similarities of pairs, with vectors, scaling, products and differences in a precision."""
-    import torch
-
-    rounded = torch.from_numpy(vectors).to(getattr(torch, PRECISIONS[precision]))
-    if scaled or kind == "cosine":
-        rounded = torch.nn.functional.normalize(rounded, dim=1)
-    first, second = rounded[torch.from_numpy(rows)]
-    if kind == "euclidean":
-        similarities = -torch.sqrt(torch.sum((first - second) ** 2, dim=-1))
-    elif kind == "manhattan":
-        similarities = -torch.sum(torch.abs(first - second), dim=-1)
-    else:
-        similarities = (first * second).sum(dim=-1)
-    return similarities.double().numpy()
 
 
 def build_grid(
@@ -229,7 +205,7 @@ def search_further(
 ) -> tuple[Search, Further]:
     """Compares the claim with other ways of using the encoder; returns the search with their points.
 
-    No forward pass starts that would end after `seconds`.
+    No forward pass starts after `seconds`.
     """
     ways, innocent = ways_to_read(case)
     passes: dict[Reading, list[Way]] = defaultdict(list)
@@ -273,26 +249,24 @@ class _Explorer:
     budget: float
     use_cache: bool
     sentences: int = 0
-    encoding: float = 0.0
     begun: float = field(default_factory=time.perf_counter)
 
     def try_pass(self, group: Sequence[Way]) -> bool:
         """Tries ways with the same forward pass; returns whether the time allowed it."""
-        first, own = group[0].reading, Reading.of(self.case.use)
+        first = group[0].reading
         encoder, scorer = first.encoder(self.case.encoder), Scorer.of(self.search.grid.axes)
         ways = [pooled for way in group for pooled in with_poolings(self.case, way, self.encoded.vectors)]
+        poolings = list(dict.fromkeys(way.reading.use.pooling for way in ways))
+        names = poolings if isinstance(encoder, TransformerEncoder) else None
         scores: list[dict[str, Scores]] = [{} for _ in ways]
         for pairs in self.tasks:
-            texts = _sentences(pairs, first)
-            # If only the sentences change, the vectors of the others are cached.
-            known = set(_sentences(pairs, own)) if first.use == own.use and self.use_cache else set()
-            rate = self.encoding / self.sentences if self.sentences else 0.0
-            if time.perf_counter() - self.begun + rate * len(set(texts) - known) > self.budget:
+            if time.perf_counter() - self.begun > self.budget:
                 return False
-            vectors, rows = self._vectors(encoder, texts, ways)
+            texts = _sentences(pairs, first)
+            made = embed(encoder, texts, poolings=names, normalize=False, use_cache=self.use_cache)
+            self.sentences += made.cost.encoded
             for way, of_way in zip(ways, scores, strict=True):
-                of_pooling = vectors[way.reading.use.pooling]
-                compared = scorer.compare(of_pooling, rows.reshape(2, -1), way.reading.similarity_in)
+                compared = scorer.compare(made.vectors[way.reading.use.pooling], made.rows.reshape(2, -1))
                 scored = scorer.score(pairs, compared)[..., 0]
                 of_way[pairs.data.task] = along(self.search.grid.axes, CROSSED, scored)
             if not self._can_fit(pairs.data.task, scores):
@@ -300,24 +274,6 @@ class _Explorer:
         points = (Point(way.changes, its, way.options) for way, its in zip(ways, scores, strict=True))
         self.search = replace(self.search, grid=self.search.grid.with_points(points))
         return True
-
-    def _vectors(self, encoder: Encoder, texts: Sequence[str], ways: Sequence[Way]) -> _Vectors:
-        """Encodes texts; with a prompt for each side, the first half of them is the first side."""
-        begun, half = time.perf_counter(), len(texts) // 2
-        poolings = list(dict.fromkeys(way.reading.use.pooling for way in ways))
-        parts = [(encoder, texts)]
-        if isinstance(encoder, SidedEncoder):
-            parts = list(zip(encoder.sides, (texts[:half], texts[half:]), strict=True))
-        names = poolings if isinstance(parts[0][0], TransformerEncoder) else None
-        made = [embed(side, its, poolings=names, normalize=False, use_cache=self.use_cache) for side, its in parts]
-        self._spend(sum(part.cost.encoded for part in made), begun)
-        starts = np.cumsum([0, *(part.cost.sequences for part in made)])
-        rows = np.concatenate([start + part.rows for start, part in zip(starts, made, strict=False)])
-        return {name: np.concatenate([part.vectors[name] for part in made]) for name in poolings}, rows
-
-    def _spend(self, sentences: int, begun: float) -> None:
-        self.sentences += sentences
-        self.encoding += time.perf_counter() - begun if sentences else 0.0
 
     def _can_fit(self, task: str, scores: Sequence[Mapping[str, Scores]]) -> bool:
         """Returns whether a setting gives the claimed number of a task, or none is claimed."""

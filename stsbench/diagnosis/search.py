@@ -112,12 +112,6 @@ class Search:
         """The nearest setting with at most one change."""
         return self._nearest(np.isfinite(self._distances) & (self._counts <= 1))
 
-    @cached_property
-    def most(self) -> Candidate:
-        """The setting that gives the most of the claimed numbers; of several, the one with the fewest changes."""
-        given = np.where(np.isfinite(self._distances), self._given.sum(axis=0), -1)
-        return self._nearest(given == given.max(), simplest=True)
-
     @property
     def settings(self) -> int:
         """How many settings were compared."""
@@ -143,10 +137,6 @@ class Search:
         # The centres are sorted and all intervals are equally long: each adds what the one before leaves.
         covered = ends - np.maximum(begins, np.concatenate([[low], ends])[: len(begins)])
         return float(covered.sum() / (high - low))
-
-    def alone(self, value: Value) -> "Search":
-        """Returns the search for one of the claimed numbers."""
-        return replace(self, claim=Claim((value,)))
 
     def given_by(self, candidate: Candidate) -> list[bool]:
         """Returns for each claimed number whether a setting gives it."""
@@ -268,8 +258,7 @@ class Search:
         is_default = self._places[settings] == 0
         return np.lexsort([*is_default.T[::-1], distances, self._counts[settings]])
 
-    def _nearest(self, allowed: NDArray[np.bool_], *, simplest: bool = False) -> Candidate:
+    def _nearest(self, allowed: NDArray[np.bool_]) -> Candidate:
         counts, distances = self._counts[allowed], self._distances[allowed]
         # Rounding noise must not make a setting nearer than one with fewer changes.
-        order = (distances.round(6), counts) if simplest else (counts, distances.round(6))
-        return self._candidate(int(np.flatnonzero(allowed)[np.lexsort(order)[0]]))
+        return self._candidate(int(np.flatnonzero(allowed)[np.lexsort((counts, distances.round(6)))[0]]))

@@ -37,9 +37,6 @@ _LOST_BY_PRECISION = 0.5
 
 _LAYER_COUNTS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 
-_SIDES = {"query": ("document", "passage", "corpus"), "search_query": ("search_document",)}
-"""Names of prompts for queries, with those for the documents."""
-
 
 @dataclass(frozen=True)
 class Case:
@@ -126,19 +123,6 @@ def _prompt_names(case: Case) -> Offer:
     by_text = {text: name for name, text in reversed(prompts.items()) if text != (case.use.prompt or "")}
     values = {name: {"prompt": text} for name, text in prompts.items() if name in by_text.values()}
     return Offer(values, meanings={name: f"The prompt `{name}` is {prompts[name]!r}." for name in values})
-
-
-def _prompts_of_sides(case: Case) -> Offer:
-    """Offers a prompt for each side, if the checkpoint has one for queries and one for documents."""
-    prompts = named_prompts(case.checkpoint) if case.use.own_template is None else {}
-    sides = [(query, document) for query, documents in _SIDES.items() for document in documents]
-    values = {
-        f"{query},{document}": {"prompts": (prompts[query], prompts[document])}
-        for query, document in sides
-        if query in prompts and document in prompts and prompts[query] != prompts[document]
-    }
-    meaning = "As with `encode_query` and `encode_document`, the first sentence follows {!r}, the second {!r}."
-    return Offer(values, meanings={name: meaning.format(*value["prompts"]) for name, value in values.items()})
 
 
 def _rules(_case: Case) -> Offer:
@@ -235,14 +219,6 @@ def _precisions(case: Case) -> Offer:
     )
 
 
-def _rounded_similarities(case: Case) -> Offer:
-    """Offers the half precisions of the vectors for the similarity, too."""
-    values = {
-        name: {"precision": name, "backend": TORCH, "similarity_in": name} for name in PRECISIONS if name != FP32
-    }
-    return Offer(values, is_first=_precisions(case).is_first)
-
-
 LAYER = Axis("layer", labels={-1: "the last layer"})
 
 _RULE_MEANINGS = {
@@ -253,25 +229,15 @@ _MASK_MEANINGS = {
     CAUSAL: "Releases of Transformers that ignore a setting for bidirectional attention use a causal mask.",
     BIDIRECTIONAL: "LLM2Vec and others use decoders as encoders with a bidirectional mask.",
 }
-_IN_HALF = (
-    "sentence-transformers before version 6 compares vectors in the network's precision (issues 3892, 3894)."
-)
-
 VARIATIONS = (
     Variation(of_use("prompt", label="prompt {value!r}", labels={"": "no prompt"}), _prompt),
     Variation(of_use("prompt_name", label="prompt {value}"), _prompt_names),
-    Variation(of_use("prompts", label="prompts {value} for the two sides"), _prompts_of_sides),
     Variation(Axis("rules", label="sentence rule {value}", meanings=_RULE_MEANINGS), _rules, object),
     Variation(LAYER, _layers, crosses=False),
     Variation(of_use("attention", label="attention kernel {value}"), _kernels),
     Variation(of_use("attention_mask", label="{value} attention mask", meanings=_MASK_MEANINGS), _masks),
     Variation(of_use("template", labels={NO_TEMPLATE: "no template"}), _templates),
     Variation(of_use("precision"), _precisions),
-    Variation(
-        Axis("similarity_in", label="{value} up to the similarity", meanings=dict.fromkeys(PRECISIONS, _IN_HALF)),
-        _rounded_similarities,
-        crosses=False,
-    ),
 )
 
 

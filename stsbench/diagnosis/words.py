@@ -1,11 +1,10 @@
 """The facts, the verdict and the remarks of a diagnosis in words."""
 
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 from stsbench.base.words import listed
 from stsbench.diagnosis.axes import AVERAGE_OF, TEXT
-from stsbench.diagnosis.claim import Claim, Value
+from stsbench.diagnosis.claim import Claim
 from stsbench.diagnosis.search import NEIGHBOURHOOD, WEAK, Candidate, Search
 from stsbench.encoders.protocol import Identity
 from stsbench.published.catalogue import (
@@ -13,7 +12,6 @@ from stsbench.published.catalogue import (
     checkpoint_of_system,
     identified_checkpoint,
     known_checkpoint,
-    rows,
 )
 from stsbench.published.schema import KnownCheckpoint
 from stsbench.records.kinds import AVERAGE
@@ -71,13 +69,10 @@ def remarks(search: Search) -> list[str]:
     if search.default.fits:
         return []
     if not search.explanations:
-        return [*(_partly(search) if len(search.claim.values) > 1 else []), _ELSEWHERE]
+        return [_ELSEWHERE]
     first = search.explanations[0]
     best = first.best
     sentences = [change.meaning for change in best.changes if change.meaning]
-    stated = {pair for value in search.claim.values for pair in value.stated}
-    if of_row := [change.label for change in best.changes if (change.axis.name, str(change.value)) in stated]:
-        sentences.append(f"The published row states {listed(of_row)}.")
     if alike := [setting(candidate) for candidate in first.alike if candidate.count == best.count]:
         sentences.append(f"The claim cannot distinguish it from {'; or from '.join(alike)}.")
     chance = search.chance(best.count)
@@ -92,22 +87,6 @@ def remarks(search: Search) -> list[str]:
 def setting(candidate: Candidate) -> str:
     """Returns the changes of a setting in words."""
     return listed([change.label for change in candidate.changes]) or "your setting"
-
-
-def _partly(search: Search) -> list[str]:
-    """Returns which of several numbers one setting gives, if it is most of them, and what gives the others."""
-    given = search.given_by(search.most)
-    if 2 * sum(given) < len(given):
-        return []
-    fitting = [value.task for value, fits in zip(search.claim.values, given, strict=True) if fits]
-    sentences = [f"{_upper(setting(search.most))} gives {len(fitting)} of the {len(given)}: {', '.join(fitting)}."]
-    for value, fits in zip(search.claim.values, given, strict=True):
-        if not fits:
-            alone = search.alone(value)
-            causes = [alone.default] if alone.default.fits else [cause.best for cause in alone.explanations[:1]]
-            cause = setting(causes[0]) if causes and causes[0].count <= 1 else "no single choice"
-            sentences.append(f"The {value} on {value.task} comes from {cause}.")
-    return sentences
 
 
 def command(search: Search, candidate: Candidate) -> str:
@@ -178,7 +157,7 @@ def facts(claim: Claim, identity: Identity) -> list[str]:
     expected = of_row or of_model
     if expected:
         sentences += _differences(expected, identity, with_files=expected == of_model)
-    return [*sentences, *(row.row.notes if row else _printed(claim.values, of_model))]
+    return [*sentences, *(row.row.notes if row else ())]
 
 
 def likely_templates(claim: Claim, model: str) -> tuple[str, ...]:
@@ -208,18 +187,3 @@ def _differences(expected: KnownCheckpoint, identity: Identity, *, with_files: b
             f"{expected.name} was scored with template {expected.template}; you use {template or 'none'}."
         )
     return sentences
-
-
-def _printed(values: Sequence[Value], of_model: KnownCheckpoint | None) -> Iterator[str]:
-    """Yields the rows of the model that print some of the numbers."""
-    for name in of_model.expected if of_model else ():
-        printed = {(cell.setting.task, cell.score) for cell in rows()[name].cells}
-        found = [
-            f"{value} {value.on}"
-            for value in values
-            for task, score in printed
-            if value.decimals > 1 and score is not None and round(score, value.decimals) == value.score
-            if task == ("Avg. STS" if value.task == AVERAGE else value.task)
-        ]
-        if found:
-            yield f"{listed(found)} {'are' if len(found) > 1 else 'is'} printed for your model in {name}."

@@ -98,10 +98,10 @@ class TransformerEncoder:
         return _TOKEN_BUDGETS[self.use.device]
 
     def prepare(self, *, weights: bool) -> None:
-        _ = self._network if weights else self._tokenizer
+        _ = self.network if weights else self.tokenizer
 
     def tokenize(self, texts: Sequence[str]) -> Tokenized:
-        use, tokenizer = self.use, self._tokenizer
+        use, tokenizer = self.use, self.tokenizer
         if (template := use.own_template) is not None:
             rendered, cut = render(self._cased(texts), template, tokenizer, use.max_length)
             return Tokenized(list(rendered), self._lengths(texts), cut)
@@ -121,7 +121,7 @@ class TransformerEncoder:
     def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
         template = self.use.own_template
         padding = "right" if template is None else template.padding
-        vectors = self._network(sequences, poolings, padding=padding, without=self._empty_template)
+        vectors = self.network(sequences, poolings, padding=padding, without=self._empty_template)
         # Weights may be memory-mapped, so a change of the file changes the network.
         for checkpoint in filter(None, (self.checkpoint, self.adapter)):
             checkpoint.require_unchanged()
@@ -130,7 +130,7 @@ class TransformerEncoder:
     @property
     def kernel(self) -> str:
         """The attention kernel, by its name in Transformers; loads the network."""
-        return str(getattr(self._network.model.config, "_attn_implementation", "") or "eager")
+        return str(getattr(self.network.model.config, "_attn_implementation", "") or "eager")
 
     def with_template(self, template: Template | None) -> "TransformerEncoder":
         """Returns the encoder with another template and its pooling; without a template the pooling stays."""
@@ -145,18 +145,18 @@ class TransformerEncoder:
 
     def _lengths(self, texts: Sequence[str]) -> list[int]:
         """Returns the numbers of sub-words, without special tokens, prompt and template."""
-        return [len(ids) for ids in self._tokenizer(self._cased(texts), special_tokens=False)]
+        return [len(ids) for ids in self.tokenizer(self._cased(texts), special_tokens=False)]
 
     def _cased(self, texts: Sequence[str]) -> list[str]:
         return [text.lower() for text in texts] if self.settings.lower_case else list(texts)
 
     @cached_property
-    def _network(self) -> Network:
+    def network(self) -> Network:
         if self.loaded is not None:
-            return self.loaded._network
+            return self.loaded.network
         use = self.use
         of_torch = use if use.backend == TORCH else replace(use, precision=FP32)
-        network = load_network(self.checkpoint, of_torch, self._tokenizer.pad_id, self.settings.tail, self.adapter)
+        network = load_network(self.checkpoint, of_torch, self.tokenizer.pad_id, self.settings.tail, self.adapter)
         if use.backend == TORCH:
             return network
         hashes = (self.identity.weights_sha256, self.identity.config_sha256)
@@ -167,7 +167,7 @@ class TransformerEncoder:
             )
         # Calibrated on plain sentences, because encoders with other templates share the network.
         is_int8 = use.precision == "int8"
-        samples = self._tokenizer(self._cased(calibration()[0]), 64) if is_int8 else []
+        samples = self.tokenizer(self._cased(calibration()[0]), 64) if is_int8 else []
         return compiled(network, use, hashes, samples)
 
     @cached_property
@@ -176,15 +176,15 @@ class TransformerEncoder:
         if template is None or template.subtract == "no":
             return None
         return EmptyTemplate(
-            alone(template, self._tokenizer),
+            alone(template, self.tokenizer),
             with_padding=template.subtract == "padded_template",
             positions=template.positions,
         )
 
     @cached_property
-    def _tokenizer(self) -> Tokenizer:
+    def tokenizer(self) -> Tokenizer:
         if self.loaded is not None:
-            return self.loaded._tokenizer
+            return self.loaded.tokenizer
         _ = self.identity  # hashes the files before they are read
         return Tokenizer(self.checkpoint, trust_remote_code=self.use.trust_remote_code)
 

@@ -25,7 +25,7 @@ def test_everything_but_the_layers_is_unchanged(tiny_bert):
     encoder.prepare(weights=True)
     sequences, poolings = encoder.tokenize(TEXTS).sequences, [*POOLING_NAMES, "cls_before_pooler+head", "avg@-2"]
     expected = encoder.forward(sequences, poolings)
-    model = encoder._network.model
+    model = encoder.network.model
 
     def compute(ids, mask):
         tensors = {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask)}
@@ -33,7 +33,7 @@ def test_everything_but_the_layers_is_unchanged(tiny_bert):
             return [state.numpy() for state in model(**tensors, output_hidden_states=True).hidden_states]
 
     known = model.get_input_embeddings().num_embeddings
-    encoder._network.model = CompiledModel(compute, known, model.config, model.pooler)
+    encoder.network.model = CompiledModel(compute, known, model.config, model.pooler)
     compiled = encoder.forward(sequences, poolings)
     for pooling in poolings:
         np.testing.assert_allclose(compiled[pooling], expected[pooling], atol=1e-6)

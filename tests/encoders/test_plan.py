@@ -102,7 +102,7 @@ def test_out_of_memory_in_torch_is_met_by_smaller_batches(tiny, sentences, vecto
 
     encoder = load(tiny(), pooling="avg")
     expected = vectors_of(encoder, sentences)
-    forward, sizes = encoder._network.model.forward, []
+    forward, sizes = encoder.network.model.forward, []
 
     def short_of_memory(input_ids, **options):
         if input_ids.numel() > 47:
@@ -110,7 +110,7 @@ def test_out_of_memory_in_torch_is_met_by_smaller_batches(tiny, sentences, vecto
         sizes.append(input_ids.numel())
         return forward(input_ids=input_ids, **options)
 
-    monkeypatch.setattr(encoder._network.model, "forward", short_of_memory)
+    monkeypatch.setattr(encoder.network.model, "forward", short_of_memory)
     np.testing.assert_allclose(vectors_of(encoder, sentences), expected, atol=1e-5)
     assert len(sizes) > 1
     with pytest.raises(UserError, match="entence of 48 tokens does not fit") as told:
@@ -125,7 +125,7 @@ def test_an_error_of_torch_other_than_of_memory_is_reported_with_its_reason(tiny
     def broken(**_):
         raise RuntimeError("an assertion of ours")
 
-    monkeypatch.setattr(encoder._network.model, "forward", broken)
+    monkeypatch.setattr(encoder.network.model, "forward", broken)
     with pytest.raises(UserError, match=r"cannot encode with .*: an assertion of ours"):
         vectors_of(encoder, ["a cat"])
 

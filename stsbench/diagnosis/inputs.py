@@ -1,0 +1,347 @@
+"""The ways of using a checkpoint that only vectors can show, and the vectors that each of them gives.
+
+`Machine.steps` lists them: words, and the fields of `Feed` that they set. To add a cause, add an entry there.
+"""
+
+import copy
+import json
+import unicodedata
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stsbench.base.errors import UserError
+from stsbench.diagnosis.variations import number_of_layers
+from stsbench.encoders.network import Network
+from stsbench.encoders.poolers import AUTO, Reading, parse_pooling, read_vectors
+from stsbench.encoders.prompts import named_prompts
+from stsbench.encoders.protocol import FloatMatrix
+from stsbench.encoders.tokenizer import position_limit, stated_limits
+from stsbench.encoders.transformer import TransformerEncoder
+from stsbench.encoders.use import MASKS, PRECISIONS, USUAL_LENGTHS
+
+SENTENCES: tuple[str, ...] = tuple(json.loads(Path(__file__).with_name("sentences.json").read_text("utf-8")))
+"""Fifty sentences of our own (CC0) that most ways of using a checkpoint change."""
+
+PADDED = "+padding"
+"""The end of the name of a pooling that reads the padding, too."""
+
+_PROMPTS = (
+    *("", "query: ", "passage: ", "search_query: ", "search_document: "),  # none, E5, Nomic
+    *("title: none | text: ", "task: search result | query: "),  # EmbeddingGemma
+    *(
+        "Represent this sentence for searching relevant passages: ",
+        "为这个句子生成表示以用于检索相关文章：",
+    ),  # BGE
+    "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery: ",  # E5-Mistral
+)
+
+
+def _without_accents(text: str) -> str:
+    # As BERT's tokenizer.
+    return "".join(c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c) != "Mn")
+
+
+_TEXTS: Mapping[str, Mapping[str, Callable[[str], str]]] = {
+    "case": {
+        "lower-cases": str.lower,
+        "upper-cases": str.upper,
+        "removes accents": _without_accents,
+        "lower-cases and removes accents": lambda text: _without_accents(text.lower()),
+    },
+    "form": {
+        "normalises Unicode to NFC": lambda text: unicodedata.normalize("NFC", text),
+        "normalises Unicode to NFD": lambda text: unicodedata.normalize("NFD", text),
+        "normalises Unicode to NFKC": lambda text: unicodedata.normalize("NFKC", text),
+        "normalises Unicode to NFKD": lambda text: unicodedata.normalize("NFKD", text),
+        "reads UTF-8 as Latin-1": lambda text: text.encode(errors="replace").decode("latin-1"),
+        "drops all but ASCII": lambda text: text.encode("ascii", "ignore").decode(),
+    },
+    "space": {
+        "strips white space": str.strip,
+        "collapses white space": lambda text: " ".join(text.split()),
+        "turns line breaks into spaces": lambda text: text.replace("\n", " "),
+        "adds a space before": lambda text: f" {text}",
+        "adds a line break after": lambda text: f"{text}\n",
+    },
+}
+
+_Ids = list[int]
+_SPECIAL: Mapping[str, Callable[[_Ids, _Ids, Any], tuple[_Ids, _Ids]]] = {
+    "leaves out the first {first}": lambda first, last, _: (first[1:], last),
+    "leaves out the final {last}": lambda first, last, _: (first, last[:-1]),
+    "leaves out all special tokens": lambda _first, _last, _: ([], []),
+    "doubles the first {first}": lambda first, last, _: (first[:1] + first, last),
+    "doubles the final {last}": lambda first, last, _: (first, last + last[-1:]),
+    "doubles all special tokens": lambda first, last, _: (first * 2, last * 2),
+    "adds a first special token": lambda first, last, t: (first or [t.begin_id], last),
+    "adds a final special token": lambda first, last, t: (first, last or [t.end_id]),
+    "adds special tokens at both ends": lambda first, last, t: (first or [t.begin_id], last or [t.end_id]),
+}
+
+_CUTS = {
+    "end": "cuts the end",
+    "start": "cuts the beginning",
+    "hard": "cuts the end with the final special token",
+}
+
+_PADDINGS = {
+    "lets attention see the padding": {"seen": True},
+    "pools the padding, too": {"pooled": True},
+    "lets attention see the padding and pools it": {"seen": True, "pooled": True},
+    "pads on the left without moving the positions": {"left": True},
+    "pads on the left and pools the padding": {"left": True, "pooled": True},
+}
+_FULL = "padding to the maximum length"
+_BATCHES: Mapping[str, tuple[int, bool]] = {
+    "all sentences in one batch": (1_000_000, False),
+    **{f"batches of {size} in the given order": (size, False) for size in (32, 16, 8)},
+    **{f"batches of {size} sorted by length": (size, True) for size in (32, 16, 8)},
+}
+
+INT8 = "int8"
+
+
+@dataclass(frozen=True)
+class Feed:
+    """How texts become the input of the network. An empty field means as the checkpoint does."""
+
+    case: str = ""
+    form: str = ""
+    space: str = ""
+    prompt: str | None = None
+    special: str = ""
+    limit: int | None = None
+    cut: str = "end"
+    mask: str = AUTO
+    batches: str = ""
+    seen: bool = False
+    left: bool = False
+    pooled: bool = False
+    precision: str = ""
+
+
+class Step(NamedTuple):
+    """A change of your setting: its axis, its words after "The server", and the fields of `Feed` that it sets."""
+
+    axis: str
+    words: str
+    fields: tuple[tuple[str, Any], ...] = ()
+
+
+Way = tuple[Step, ...]
+
+
+def feed_of(way: Way) -> Feed:
+    """Returns how a way feeds texts to the network."""
+    return Feed(**{name: value for step in way for name, value in step.fields})
+
+
+class Input(NamedTuple):
+    """The input of the network for one text.
+
+    Attributes:
+        ids: the tokens.
+        words: where the tokens of the text start and stop, without special tokens.
+        width: the number of columns with padding; 0 without padding.
+        how: the fields of `Feed` that the network obeys: mask, seen, left, precision.
+    """
+
+    ids: tuple[int, ...]
+    words: tuple[int, int]
+    width: int
+    how: tuple[str, bool, bool, str]
+
+    @property
+    def size(self) -> int:
+        """The number of columns."""
+        return max(self.width, len(self.ids))
+
+
+@dataclass
+class Machine:
+    """Feeds texts to an encoder in many ways, each distinct input once."""
+
+    encoder: TransformerEncoder
+    texts: Sequence[str]
+    _known: dict[Input, list[NDArray[np.float32]]] = field(default_factory=dict)
+    _networks: dict[str, Network] = field(default_factory=dict)
+    _tokens: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    _inputs: dict[Feed, list[Input]] = field(default_factory=dict)
+
+    @cached_property
+    def around(self) -> tuple[_Ids, _Ids]:
+        """The special tokens before and after a text."""
+        plain, whole = (self.encoder.tokenizer(["a"], special_tokens=flag)[0] for flag in (False, True))
+        start = next(place for place in range(len(whole)) if whole[place : place + len(plain)] == plain)
+        return list(whole[:start]), list(whole[start + len(plain) :])
+
+    @cached_property
+    def poolings(self) -> dict[str, Reading]:
+        """The poolings that are read of every input, yours first."""
+        own = self.encoder.use.pooling
+        network, places = self.encoder.network, ("avg", "cls_before_pooler", "last", "max")
+        names = [own, *places, "cls_avg", "weighted_avg", "avg_top2", "avg_first_last", "avg_static_last"]
+        names += [*(["cls"] if network.head or network.has_pooler else []), "words"]
+        layers = range(-2, -number_of_layers(self.encoder) - 2, -1)
+        names += [f"{place}@{layer}" for layer in layers for place in places]
+        names += [f"{name}{PADDED}" for name in (own, *places)]
+        return {
+            name: parse_pooling("avg" if name == "words" else name.removesuffix(PADDED))
+            for name in dict.fromkeys(names)
+        }
+
+    @cached_property
+    def steps(self) -> list[Step]:
+        """The changes that the network accepts; those with the same inputs are one."""
+        use, first, last = self.encoder.use, *map(self.encoder.tokenizer.texts, self.around)
+        entries = [(axis, words, {axis: words}) for axis, of_axis in _TEXTS.items() for words in of_axis]
+        for text in dict.fromkeys((*_PROMPTS, *named_prompts(self.encoder.checkpoint).values())):
+            words = f"puts {text!r} before every sentence" if text else "leaves out the prompt"
+            entries.append(("prompt", words, {"prompt": text}))
+        for words in _SPECIAL:
+            names = {"first": (first or [""])[0], "last": (last or [""])[-1]}
+            entries.append(("special tokens", words.format(**names), {"special": words}))
+        for limit in sorted({8, 16, *USUAL_LENGTHS, *stated_limits(self.encoder.checkpoint), use.max_length or 8}):
+            for cut, words in _CUTS.items():
+                entries.append(("length", f"{words} beyond {limit} tokens", {"limit": limit, "cut": cut}))
+        entries += [("mask", f"uses a {mask} attention mask", {"mask": mask}) for mask in MASKS]
+        for words, fields in _PADDINGS.items():
+            for batches in (*_BATCHES, _FULL):
+                entries.append(("padding", f"{words} ({batches})", {"batches": batches, **fields}))
+        for name in (*PRECISIONS, INT8):
+            if name != use.precision:
+                entries.append(("precision", f"computes in {name}", {"precision": name}))
+        own, steps = self.inputs(Feed()), dict[Any, Step]()
+        for axis, words, fields in entries:
+            step = Step(axis, words, tuple(fields.items()))
+            inputs = self.inputs(feed_of((step,)))
+            changed = [row for row, before in zip(inputs, own, strict=True) if row != before]
+            with suppress(UserError, RuntimeError, ValueError, NotImplementedError):
+                if changed and (axis not in {"mask", "precision"} or self.vectors(changed[:1])):
+                    key = (tuple(inputs), "pooled" in fields)
+                    same = steps.get(key)
+                    steps[key] = step if same is None else same._replace(words=f"{same.words} (or {words})")
+        return list(steps.values())
+
+    def inputs(self, feed: Feed) -> list[Input]:
+        """Returns the input of the network for each text."""
+        if feed not in self._inputs:
+            prompt = self.encoder.use.prompt if feed.prompt is None else feed.prompt
+            texts = list(self.texts)
+            for axis, entries in _TEXTS.items():
+                texts = list(map(entries.get(getattr(feed, axis), str), texts))
+            self._inputs[feed] = self._fed([(prompt or "") + text for text in texts], feed)
+        return self._inputs[feed]
+
+    def _fed(self, texts: Sequence[str], feed: Feed) -> list[Input]:
+        (first, last), use, tokenizer = self.around, self.encoder.use, self.encoder.tokenizer
+        limit, most = feed.limit or use.max_length, position_limit(self.encoder.checkpoint)
+        room = None if limit is None else max(1, limit - len(first) - len(last))
+        if feed.special:
+            first, last = _SPECIAL[feed.special](first, last, tokenizer)
+        if None in {*first, *last}:  # the tokenizer has no such token
+            first, last = self.around
+        new = [text for text in dict.fromkeys(texts) if text not in self._tokens]
+        cased = [text.lower() for text in new] if self.encoder.settings.lower_case else new
+        self._tokens |= zip(new, tokenizer(cased, special_tokens=False), strict=True)
+        rows = []
+        for tokens in (self._tokens[text] for text in texts):
+            words, end = tokens, last
+            if room is not None and limit is not None and len(tokens) > room:
+                words = tokens[-room:] if feed.cut == "start" else tokens[:room]
+                if feed.cut == "hard":
+                    words, end = tokens[: limit - len(first)], []
+            row = (*first, *words, *end)[:most]
+            stop = max(1, len(row) - len(end))
+            rows.append((row, (min(len(first), stop - 1), stop)))
+        how = (feed.mask, feed.seen, feed.left, feed.precision)
+        widths = self._widths([len(row) for row, _ in rows], feed.batches, use.max_length)
+        return [Input(row, words, width, how) for (row, words), width in zip(rows, widths, strict=True)]
+
+    @staticmethod
+    def _widths(lengths: Sequence[int], batches: str, longest: int | None) -> list[int]:
+        widths = np.zeros(len(lengths), dtype=int)
+        if batches in _BATCHES:
+            size, is_sorted = _BATCHES[batches]
+            order = np.argsort(-np.array(lengths), kind="stable") if is_sorted else np.arange(len(lengths))
+            for start in range(0, len(order), size):
+                batch = order[start : start + size]
+                widths[batch] = np.array(lengths)[batch].max()
+        elif batches:
+            widths = np.maximum(lengths, longest or 0)
+        return widths.tolist()
+
+    def vectors(self, inputs: Sequence[Input]) -> dict[str, FloatMatrix]:
+        """Returns for each pooling the vectors of inputs, shape (inputs, dimensions)."""
+        groups = defaultdict(list)
+        for row in dict.fromkeys(inputs):
+            if row not in self._known:
+                groups[row.how, row.width].append(row)
+        for rows in groups.values():
+            rows.sort(key=lambda row: -row.size)
+            start = 0
+            while start < len(rows):
+                batch = rows[start : start + max(1, 4096 // max(1, rows[start].size))]
+                self._known |= zip(batch, self._computed(batch), strict=True)
+                start += len(batch)
+        made = [self._known[row] for row in inputs]
+        return {name: np.stack([of[place] for of in made]) for place, name in enumerate(self.poolings)}
+
+    def _computed(self, batch: Sequence[Input]) -> list[list[NDArray[np.float32]]]:
+        import torch
+
+        mask_kind, seen, left, precision = batch[0].how
+        network = replace(self._network(precision), mask=mask_kind)
+        lengths = torch.tensor([len(row.ids) for row in batch])
+        width = max(1, batch[0].width, int(lengths.max()))
+        starts = width - lengths if left else torch.zeros_like(lengths)
+        places = torch.arange(width) - starts[:, None]
+        filled = (places >= 0) & (places < lengths[:, None])
+        ids = torch.full((len(batch), width), network.pad_id)
+        ids[filled] = torch.tensor([token for row in batch for token in row.ids], dtype=torch.long)
+        # A text without tokens attends to one padding token.
+        mask = torch.ones_like(ids) if seen else (filled | ((lengths == 0)[:, None] & (places == 0))).long()
+        made = []
+        with torch.inference_mode():
+            states = network.run(ids, mask, padding="left" if left else "right", all_layers=True)
+            for name, reading in self.poolings.items():
+                if name.endswith(PADDED):
+                    spans = [reading.span(width)] * len(batch)
+                else:
+                    spans = [row.words if name == "words" else reading.span(len(row.ids)) for row in batch]
+                    spans = [(start + a, start + b) for start, (a, b) in zip(starts.tolist(), spans, strict=True)]
+                read: Any = read_vectors(reading, states.hidden_states, torch.tensor(spans).clamp(min=0))
+                if reading.head:
+                    head: Any = network.head
+                    read = head(read.to(network.model.dtype)) if head else states.pooler_output
+                made.append(network.tail(read.float()).float().numpy())
+        return [list(vectors) for vectors in zip(*made, strict=True)]
+
+    def _network(self, precision: str) -> Network:
+        if precision not in self._networks:
+            own = self.encoder.network if precision in {"", INT8} else None
+            network = own or self.encoder.with_use(precision=precision).network
+            if precision == INT8:
+                network = replace(network, model=_rounded(copy.deepcopy(network.model)))
+            self._networks[precision] = network
+        return self._networks[precision]
+
+
+def _rounded(model: Any) -> Any:
+    """Rounds the matrices of a model's layers to 8 bits, with a scale for each row."""
+    import torch
+
+    for module in model.modules():
+        weight = getattr(module, "weight", None)
+        if weight is not None and weight.ndim == 2 and not isinstance(module, torch.nn.Embedding):
+            scale = weight.data.abs().amax(1, keepdim=True).clamp(min=1e-12) / 127
+            weight.data = (weight.data / scale).round() * scale
+    return model

@@ -1,0 +1,460 @@
+"""`diagnose_vectors`: which way of using a checkpoint gives vectors that were computed elsewhere?
+
+Directions are compared, so that lengths are a question of their own. Every way of feeding the texts (`inputs`) is
+tried on a few short sentences that it changes; the nearest are tried on all, then pairs of them.
+"""
+
+import textwrap
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from stsbench.base.errors import UserError
+from stsbench.base.progress import Progress, silent
+from stsbench.base.words import listed
+from stsbench.diagnosis.inputs import PADDED, SENTENCES, Feed, Machine, Step, Way, feed_of
+from stsbench.encoders.fitted import normalize
+from stsbench.encoders.load import Model, load
+from stsbench.encoders.plan import embed
+from stsbench.encoders.protocol import FloatMatrix
+from stsbench.encoders.transformer import TransformerEncoder
+from stsbench.encoders.use import TORCH
+from stsbench.judging.verdicts import Judgement
+from stsbench.render.table import Style, Table, Tables
+
+_Errors = NDArray[np.float64]
+"""Of each sentence, the distance between the vectors scaled to unit length."""
+
+_FLOOR, _EXACT, _ROUNDED = 1e-6, 5e-5, 4e-3
+"""Errors of float32's rounding, the largest in float32, and the largest of vectors that are rounded to bf16."""
+
+_GAIN, _ALIKE = np.log10(2), 0.05
+"""A further change must halve the errors of the sentences that it moves. Smaller ratios (log10) do not count."""
+
+_REORDERED = 0.2
+"""Rows in another order must agree to this, in the median."""
+
+_PARTS = (("",), ("first", "last"))
+"""The parts of the dimensions to compare if the model has as many, or more."""
+
+_MOST_SENTENCES, _SHORT = 100, 40
+
+
+class Read(NamedTuple):
+    """What is read of the network's output: a pooling, some of the dimensions, in your order of rows or not."""
+
+    pooling: str
+    part: str = ""
+    is_moved: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A setting, and the errors that it leaves; a precision explains its own noise (`floor`) alone."""
+
+    way: Way
+    read: Read
+    reading: Way
+    errors: _Errors = field(repr=False)
+    floor: float = _FLOOR
+
+    @property
+    def changes(self) -> Way:
+        """The changes of your setting, without the precision."""
+        return (*(step for step in self.way if step.axis != "precision"), *self.reading)
+
+    @property
+    def objective(self) -> float:
+        """The mean logarithm of the errors."""
+        return float(np.log10(np.maximum(self.errors, self.floor)).mean())
+
+    def decrease(self, before: "Candidate") -> _Errors:
+        """Returns by how much the errors are smaller (log10)."""
+        floor = max(self.floor, before.floor)
+        decrease: _Errors = np.log10(np.maximum(before.errors, floor) / np.maximum(self.errors, floor))
+        return decrease
+
+    def gain(self, before: "Candidate") -> float:
+        """Returns the mean decrease over the sentences that it moves."""
+        decrease = self.decrease(before)
+        moved = np.abs(decrease) > _ALIKE
+        return float(decrease[moved].mean()) if moved.any() else 0.0
+
+
+class Search:
+    """Compares vectors, shape (rows, dimensions), with those of a machine in many ways.
+
+    `rows` has the row of each of its texts, `other` the change that its encoder is, if it is not yours. Nothing is
+    tried after `ends` (`time.monotonic`).
+    """
+
+    def __init__(
+        self, machine: Machine, vectors: FloatMatrix, rows: NDArray[np.int64], *, other: Way, ends: float
+    ) -> None:
+        self.machine, self.vectors, self.rows, self.other, self.ends = machine, vectors, rows, other, ends
+        self.unit, self.width = normalize(vectors.astype(np.float64)), vectors.shape[1]
+        self.tried: dict[Feed, list[Candidate]] = {}
+        self.noise: dict[str, tuple[float, float]] = {}
+        self._add(())
+        self.default = min(self.tried[Feed()], key=lambda c: len(c.changes), default=None)
+        if self.default is None:
+            raise UserError(f"the vectors have {self.width} dimensions, and the model's have fewer.")
+
+    def run(self, progress: Progress) -> Candidate:
+        """Returns the simplest setting that explains the vectors, or the nearest."""
+        if self.best.errors.max() > _EXACT:
+            steps = self.machine.steps
+            precisions = [step for step in steps if step.axis == "precision"]
+            self._measure_noise(precisions)
+            self._consider((), [(step,) for step in steps], progress, most=12)
+            for leader in self._leaders() if self.best.errors.max() > _EXACT else ():
+                bad = leader.errors > 10 * max(float(np.quantile(leader.errors, 0.2)), _FLOOR)
+                self._consider(leader.way, _also(leader.way, steps), progress, most=4, among=bad)
+            if not self.agree(self.best).all():
+                wide = [step for step in steps if self._changed((), (step,)).mean() > 0.5]
+                wide.sort(key=lambda step: min(row.size for row in self.machine.inputs(feed_of((step,)))))
+                pairs = [way for number, step in enumerate(wide) for way in _also((step,), wide[:number])]
+                self._consider((), pairs, progress, most=8, few=2)
+            self._consider(self.best.way, _also(self.best.way, precisions), progress, most=1)
+        return self.best
+
+    @property
+    def candidates(self) -> list[Candidate]:
+        """All settings that were tried on all sentences."""
+        return [candidate for of_feed in self.tried.values() for candidate in of_feed]
+
+    @property
+    def best(self) -> Candidate:
+        """The nearest setting none of whose changes could be left out."""
+        best = self.default
+        for count in range(1, 5):
+            of_count = [c for c in self.candidates if len(c.changes) == count + len(self.other)]
+            nearest = min(of_count, key=lambda c: c.objective, default=best)
+            best = nearest if nearest.gain(best) >= _GAIN else best
+        return best
+
+    def agree(self, candidate: Candidate) -> NDArray[np.bool_]:
+        """Returns for each sentence whether its vector agrees."""
+        return candidate.errors <= self.precision_of(candidate)[1]
+
+    def precision_of(self, candidate: Candidate) -> tuple[str, float]:
+        """Returns the precision in which most vectors agree, and the largest error in it; "" if there is none."""
+        middle, feed = float(np.median(candidate.errors)), feed_of(candidate.way)
+        if middle <= _EXACT and not feed.precision:
+            return self.machine.encoder.use.precision, _EXACT
+        if middle <= _ROUNDED and (rounded := _rounded_to(self.vectors)):
+            return rounded, 5 * _ROUNDED
+        middles = {
+            name: float(np.median(c.errors))
+            for name in ("", *self.noise)
+            for c in self.tried.get(replace(feed, precision=name), ())
+            if c.read == candidate.read
+        }
+        exact = min(middles, key=lambda name: middles[name], default="")
+        if exact and middles[exact] <= 0.3 * middles.get("", 1.0):
+            return exact, 10 * self.noise[exact][1]
+        for name, (usual, largest) in sorted(self.noise.items(), key=lambda item: item[1]):
+            if middle <= 2.5 * usual:
+                return name, 5 * largest
+        return "", _ROUNDED
+
+    def lengths(self, best: Candidate) -> Way:
+        """Returns how the lengths of the vectors differ from yours."""
+        made, kept = self._made(best), slice(-self.width, None) if best.read.part == "last" else slice(self.width)
+        parts = (self.vectors[self._places(best)], made[:, kept], normalize(made)[:, kept])
+        given, plain, cut = (np.linalg.norm(part, axis=1) for part in parts)
+        used = self.agree(best) if self.agree(best).any() else np.ones(len(given), bool)
+        own = np.ones(len(given)) if self.machine.encoder.identity.normalize else plain
+        factor = float(np.median(given[used] / np.maximum(own[used], 1e-30)))
+        ways = {
+            "": own,
+            "scales vectors to unit length": np.ones(len(given)),
+            "does not scale vectors to unit length": plain,
+            "does not scale them to unit length again": cut,
+            f"scales all vectors by {factor:.4g}": own * factor,
+            "returns vectors of other lengths": given,
+        }
+        tolerance = max(1e-3, 5 * float(np.median(best.errors)))
+        words = next(w for w, v in ways.items() if np.allclose(given[used], v[used], rtol=tolerance, atol=1e-12))
+        return (Step("normalisation", words),) if words else ()
+
+    def order(self, candidate: Candidate) -> str:
+        """Returns the order of the rows in words; rows of sentences with the same vector may break it."""
+        sizes = np.array([len(row.ids) for row in self.machine.inputs(feed_of(candidate.way))])
+        keys = {"reversed": -np.arange(len(sizes)), "sorted by length": sizes, "longest first": -sizes}
+        placed = np.argsort(self._places(candidate), kind="stable")
+        names = [words for words, key in keys.items() if (np.diff(key[placed]) >= 0).mean() > 0.9]
+        return names[0] if names and len(self.vectors) == len(sizes) else "in another order"
+
+    def _places(self, candidate: Candidate) -> NDArray[np.int64]:
+        """Returns the row of each sentence; sentences with the same vector keep their rows."""
+        unit = _part(self._made(candidate), candidate.read.part, self.width)
+        nearest = (unit @ self.unit.T).argmax(1)
+        closer = np.linalg.norm(unit - self.unit[nearest], axis=1)
+        stays = np.linalg.norm(unit - self.unit[self.rows], axis=1) <= closer + _EXACT
+        return np.where(stays | (not candidate.read.is_moved), self.rows, nearest)
+
+    def _made(self, candidate: Candidate) -> NDArray[np.float64]:
+        inputs = self.machine.inputs(feed_of(candidate.way))
+        return self.machine.vectors(inputs)[candidate.read.pooling].astype(np.float64)
+
+    def _leaders(self) -> list[Candidate]:
+        """Returns the settings that explain some sentences best."""
+        best = [min(of_feed, key=lambda c: c.objective) for of_feed in self.tried.values()]
+        return sorted(best, key=lambda c: float(np.quantile(c.errors, 0.2)))[:4]
+
+    def _changed(self, before: Way, after: Way) -> NDArray[np.bool_]:
+        first, second = (self.machine.inputs(feed_of(way)) for way in (before, after))
+        return np.array([a != b for a, b in zip(first, second, strict=True)])
+
+    def _consider(
+        self,
+        before: Way,
+        ways: Sequence[Way],
+        progress: Progress,
+        *,
+        most: int,
+        few: int = 4,
+        among: NDArray[np.bool_] | None = None,
+    ) -> None:
+        """Tries ways on a few short sentences that they change (`among` some), the nearest on all."""
+        gains = []
+        for number, way in enumerate(ways):
+            progress("trying settings", number + 1, len(ways))
+            feed, changed = feed_of(way), self._changed(before, way)
+            places = np.flatnonzero(changed if among is None else changed & among)
+            if feed in self.tried or not len(places) or time.monotonic() > self.ends:
+                continue
+            inputs = self.machine.inputs(feed)
+            places = np.array(sorted(places, key=lambda place: inputs[place].size)[:few])
+            own = [c.errors[places] for c in self.tried[feed_of(before)]]
+            if (gain := _nearest(own) - _nearest(self._errors(feed, places).values())) > 0:
+                gains.append((-gain, number))
+        for _, number in sorted(gains)[:most]:
+            self._add(ways[number])
+
+    def _add(self, way: Way) -> None:
+        own, feed = self.machine.encoder.use.pooling, feed_of(way)
+        floor = max(_FLOOR, self.noise.get(feed.precision, (0.0, 0.0))[0])
+        self.tried[feed] = []
+        for read, errors in self._errors(feed, np.arange(len(self.rows))).items():
+            pooling = read.pooling.removesuffix(PADDED)
+            words = "averages without the special tokens" if pooling == "words" else f"uses pooling {pooling}"
+            steps = [Step("pooling", words)] if pooling != own else []
+            steps += [Step("dimensions", f"keeps the {read.part} {self.width} dimensions")] if read.part else []
+            steps += [Step("order", "returns the rows in another order")] if read.is_moved else []
+            self.tried[feed].append(Candidate(way, read, (*self.other, *steps), errors, floor))
+
+    def _measure_noise(self, precisions: Sequence[Step]) -> None:
+        """Measures by how much each precision moves short sentences: the median and the largest error."""
+        places = [place for place, row in enumerate(self.machine.inputs(Feed())) if row.size < _SHORT][:20]
+        made = {}
+        for name in ("", *(str(dict(step.fields)["precision"]) for step in precisions)):
+            inputs = self.machine.inputs(Feed(precision=name))
+            made[name] = normalize(next(iter(self.machine.vectors([inputs[place] for place in places]).values())))
+            errors = np.linalg.norm(made[name] - made[""], axis=1)
+            self.noise |= {name: (float(np.median(errors)), float(errors.max()))} if name else {}
+
+    def _errors(self, feed: Feed, places: NDArray[np.int64]) -> dict[Read, _Errors]:
+        """Returns the errors of some sentences for each reading."""
+        inputs, rows, errors = self.machine.inputs(feed), self.rows[places], {}
+        for pooling, vectors in self.machine.vectors([inputs[place] for place in places]).items():
+            more = vectors.shape[1] - self.width
+            for part in () if more < 0 or pooling.endswith(PADDED) != feed.pooled else _PARTS[more > 0]:
+                unit = _part(vectors, part, self.width)
+                errors[Read(pooling, part)] = distances = np.linalg.norm(unit - self.unit[rows], axis=1)
+                moved = np.linalg.norm(unit - self.unit[(unit @ self.unit.T).argmax(1)], axis=1)
+                if np.median(moved) < _REORDERED:
+                    errors[Read(pooling, part, True)] = np.minimum(moved, distances)
+        return errors
+
+
+def _also(way: Way, steps: Iterable[Step]) -> list[Way]:
+    """Returns a way with each step on another axis."""
+    axes = {step.axis for step in way}
+    return [(*way, step) for step in steps if step.axis not in axes]
+
+
+def _nearest(errors: Iterable[_Errors]) -> float:
+    """Returns the mean logarithm of the errors of the nearest reading."""
+    return min((float(np.log10(np.maximum(e, _FLOOR)).mean()) for e in errors), default=0.0)
+
+
+def _part(vectors: Any, part: str, width: int) -> NDArray[np.float64]:
+    """Returns some dimensions of vectors, scaled to unit length."""
+    return normalize((vectors[:, -width:] if part == "last" else vectors[:, :width]).astype(np.float64))
+
+
+def _rounded_to(vectors: FloatMatrix) -> str:
+    """Returns the half precision that holds vectors exactly; empty if there is none."""
+    if (np.ascontiguousarray(vectors).view(np.uint32) & 0xFFFF == 0).all():
+        return "bf16"
+    with np.errstate(over="ignore"):
+        return "fp16" if (vectors.astype(np.float16).astype(np.float32) == vectors).all() else ""
+
+
+@dataclass(frozen=True, eq=False)
+class Likeness(Judgement):
+    """Which way of using a checkpoint gives some vectors.
+
+    Attributes:
+        subject: what gave the vectors, as the start of a sentence.
+        changes: how the nearest setting differs from yours, in words; empty for yours.
+        precision: in which most vectors agree; empty if they do not.
+        explained: whether the nearest setting gives at least four fifths of the vectors.
+        settings: the nearest settings, the best first, then yours: how many vectors agree, and the errors.
+        sentences: the error of each sentence in your setting, and in the nearest one.
+    """
+
+    subject: str
+    changes: tuple[str, ...]
+    precision: str
+    explained: bool
+    settings: pd.DataFrame
+    sentences: pd.DataFrame
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The nearest settings, as in `settings`."""
+        return self.settings
+
+    @property
+    def exit_code(self) -> int:
+        """0 if your setting gives all vectors, but for the precision; 1 if not."""
+        return int(
+            bool(self.changes) or not self.explained or self.settings["agree"].iloc[0] < len(self.sentences)
+        )
+
+    @property
+    def sentence(self) -> str:
+        """The answer."""
+        nearest, words = self.settings.iloc[0], listed(self.changes)
+        agree = f"{nearest['agree']} of {len(self.sentences)} vectors agree to {nearest['error of these']:.0e}"
+        if self.exit_code == 0:
+            return f"The same vectors, in {self.precision}: {agree}."
+        if self.explained and words:
+            return f"{self.subject} {words}: with that, {agree} ({self.precision})."
+        left = f"the median error is {nearest['median error']:.2g}, the largest {nearest['largest error']:.2g}"
+        return f"None of the settings gives these vectors. The nearest, {words or 'yours'}: {agree}; {left}."
+
+    def table(self, most: int = 8) -> Tables:
+        """Returns the nearest settings, and the sentences that differ most from yours; `most` rows of each."""
+        worst = self.sentences.sort_values("your error", ascending=False, kind="stable").head(most)
+        worst = worst.assign(sentence=[textwrap.shorten(text, 60) for text in worst["sentence"]])
+        return Tables([Table(self.settings.head(most), decimals=6), Table(worst, decimals=6)])
+
+    def to(self, style: Style) -> str:
+        """Returns the tables as text; as `json` everything."""
+        return super().to(style) if style == "json" else self.table().to(style)
+
+
+def diagnose_vectors(
+    encoder: Model,
+    like: Any,
+    sentences: Sequence[str] | None = None,
+    *,
+    other: Model | None = None,
+    budget: float = 60.0,
+    progress: Progress = silent,
+) -> Likeness:
+    """Finds the way of using a checkpoint that gives vectors which were computed elsewhere.
+
+    Args:
+        encoder: what `load` accepts; its setting is yours.
+        like: the vectors, shape (sentences, dimensions), a .npy file of them, or what `load` accepts, such as an
+            endpoint.
+        sentences: the text of each row; by default fifty of ours, `stsbench.testing.SENTENCES`.
+        other: another checkpoint or revision that may have given the vectors.
+        budget: seconds after which no further setting is tried.
+        progress: receives the progress of each stage.
+
+    Raises:
+        UserError: if the vectors cannot be read, or are not one per sentence.
+    """
+    texts = SENTENCES if sentences is None else tuple(sentences)
+    subject, vectors = _read_vectors(like, texts)
+    order = np.argsort([len(text) for text in texts], kind="stable")
+    # Evenly over all lengths.
+    rows = np.sort(order[np.linspace(0, len(texts) - 1, min(len(texts), _MOST_SENTENCES)).astype(int)])
+    chosen, ends = [texts[row] for row in rows], time.monotonic() + budget
+    search = Search(Machine(_readable(encoder), chosen), vectors, rows, other=(), ends=ends)
+    best, yours = search.run(progress), search.default
+    if other is not None and not search.agree(best).all():
+        step = Step("model", f"uses {other}")
+        second = Search(Machine(_readable(other), chosen), vectors, rows, other=(step,), ends=ends + budget)
+        if (nearest := second.run(progress)).gain(best) >= _GAIN:
+            search, best = second, nearest
+    return _answer(search, best, yours, subject)
+
+
+def _readable(model: Model) -> TransformerEncoder:
+    encoder = load(model)
+    if isinstance(encoder, TransformerEncoder) and encoder.use.backend == TORCH and not encoder.use.own_template:
+        return encoder
+    raise UserError(
+        f"{encoder.identity.name}: --like needs a Transformers checkpoint, without --template and --backend. If a "
+        "library encodes it, choose its --pooling."
+    )
+
+
+def _answer(search: Search, best: Candidate, yours: Candidate, subject: str) -> Likeness:
+    precision, largest = search.precision_of(best)
+    equal = (
+        c.changes
+        for c in search.candidates
+        if len(c.changes) == len(best.changes) and np.abs(c.decrease(best)).mean() < _ALIKE
+    )
+
+    def words(way: Way) -> str:
+        return listed([f"returns the rows {search.order(best)}" if s.axis == "order" else s.words for s in way])
+
+    alike = [way for way in dict.fromkeys(map(words, equal)) if way != words(best.changes)]
+    also = f" (or {'; or '.join(alike[:4])}: these sentences cannot tell)" if alike else ""
+    changes = (*([words(best.changes) + also] if best.changes else []), *(s.words for s in search.lengths(best)))
+    rows = []
+    nearest = sorted(search.candidates, key=lambda c: c.objective)
+    for candidate in [best, yours, *nearest][:30]:
+        agree = candidate.errors <= largest
+        rows.append(
+            {
+                "setting": ", ".join(step.words for step in (*candidate.way, *candidate.reading)) or "yours",
+                "agree": int(agree.sum()),
+                "error of these": float(candidate.errors[agree].max(initial=0.0)),
+                "median error": float(np.median(candidate.errors)),
+                "largest error": float(candidate.errors.max()),
+            }
+        )
+    columns = {"sentence": search.machine.texts, "your error": yours.errors, "nearest": best.errors}
+    return Likeness(
+        subject=subject,
+        changes=changes,
+        precision=precision,
+        explained=bool(precision) and rows[0]["agree"] >= 0.8 * len(search.rows),
+        settings=pd.DataFrame(rows).drop_duplicates("setting"),
+        sentences=pd.DataFrame(columns),
+    )
+
+
+def _read_vectors(like: Any, texts: Sequence[str]) -> tuple[str, FloatMatrix]:
+    """Returns what gave the vectors, as the start of a sentence, and the vectors of texts."""
+    subject = "What made the vectors"
+    if isinstance(like, str | Path) and Path(like).suffix == ".npy":
+        try:
+            like = np.load(Path(like).expanduser())
+        except (OSError, ValueError) as error:
+            raise UserError(f"{like} is not a .npy file of numbers: save it with numpy.save.") from error
+    elif not isinstance(like, np.ndarray):
+        embedded = embed(load(like), texts, use_cache=False)
+        subject, like = "The server", next(iter(embedded.vectors.values()))[embedded.rows]
+    if like.ndim != 2 or len(like) != len(texts) or like.dtype.kind not in "fiu" or not np.isfinite(like).all():
+        raise UserError(
+            f"there are vectors ({like.dtype}) of shape {like.shape} for {len(texts)} sentences: save one for each, "
+            "in their order, with finite numbers."
+        )
+    return subject, np.ascontiguousarray(like, dtype=np.float32)

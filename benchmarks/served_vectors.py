@@ -324,6 +324,7 @@ def main():
     parser.add_argument("--clean", default=34, type=int)
     parser.add_argument("--pairs", default=20, type=int)
     parser.add_argument("--only", default="")
+    parser.add_argument("--budget", default=60.0, type=float)
     parser.add_argument(
         "--warm", action="store_true", help="Keep a model's vectors from case to case; times are not of users."
     )
@@ -373,7 +374,7 @@ def main():
                     )
                 ]
                 begun, cpu = time.time(), time.process_time()
-                answer = diagnose_vectors(encoder, vectors, sentences)
+                answer = diagnose_vectors(encoder, vectors, sentences, budget=arguments.budget)
                 seconds.append((time.time() - begun, time.process_time() - cpu))
                 ok = is_named(answer, words) and (bool(words) or answer.exit_code == 0)
                 counts[column : column + 2] += (ok, 1)
@@ -384,7 +385,7 @@ def main():
                     )
         for number in range(arguments.clean if not arguments.only else 0):
             vectors = plain.vectors(sentences, **clean(number))
-            answer = diagnose_vectors(encoder, vectors, sentences)
+            answer = diagnose_vectors(encoder, vectors, sentences, budget=arguments.budget)
             counts[4] += answer.exit_code != 0
             if answer.exit_code:
                 print(f"ACCUSED {kind}: {clean(number)}: {answer.sentence}", flush=True)

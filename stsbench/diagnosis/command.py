@@ -1,5 +1,6 @@
 """`stsbench diagnose`."""
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -11,15 +12,12 @@ from stsbench.cli.options import (
     DATA,
     LARGEST,
     MODEL,
-    OUTPUT,
     DataDirs,
-    FigureChoice,
     NoCache,
     Output,
     expand,
-    new_folder,
 )
-from stsbench.cli.output import print_judgement, print_notes, progress_bars
+from stsbench.cli.output import print_judgement, progress_bars
 from stsbench.encoders.use import Loading, Use
 
 _model, _data, _grid = (partial(typer.Option, rich_help_panel=panel) for panel in (MODEL, DATA, "Grid"))
@@ -43,7 +41,17 @@ def diagnose(
         str | None, _model("--model", "-m", help="The model, as in `stsbench run`; by default `minilm`.")
     ] = None,
     vectors: Annotated[Path | None, _model(help="Saved vectors, a .npy matrix; needs --sentences.")] = None,
-    sentences: Annotated[Path | None, _model(help="The sentences of --vectors, one a line.")] = None,
+    sentences: Annotated[Path | None, _model(help="The sentences of --vectors or --like, one a line.")] = None,
+    like: Annotated[
+        str | None,
+        _model(
+            help="Vectors to explain instead of a number: a server's model, URL#NAME, or a .npy file; of "
+            "--sentences, or else of 50 built-in ones."
+        ),
+    ] = None,
+    other: Annotated[
+        str | None, _model("--or", help="Another model, or @REVISION, that may have given the vectors of --like.")
+    ] = None,
     tasks: Annotated[
         str, _data("--tasks", "-t", help="The tasks of a bare number: `sts` (their average) or names.")
     ] = "sts",
@@ -79,20 +87,9 @@ def diagnose(
     ] = 60.0,
     no_cache: NoCache = False,
     loading: Loading = Loading(),
-    figure: FigureChoice = FigureChoice(),
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            callback=new_folder,
-            help="The folder to write: grid.csv, diagnosis.json, heatmap.png.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
     output: Output = Output(),
 ) -> None:
-    """Find out why a score is off: which setting gives the reported number.
+    """Find out why a score is off, or vectors differ: which setting gives them.
 
     Encodes once, with all poolings in one forward pass, and scores every pooling, aggregation, split, metric,
     text, maximum length and similarity. If none explains the number, it tries prompts, templates, layers,
@@ -101,9 +98,9 @@ def diagnose(
     Examples:
     * `stsbench diagnose runs/mine`
     * `stsbench diagnose -m minilm --claim SICK-R=77.58`
-    * `stsbench diagnose -m my/checkpoint --claim 76.25 --out diagnosis`
     * `stsbench diagnose -m princeton-nlp/unsup-simcse-bert-base-uncased --claim row:unsup-simcse-bert-base`
-    * `stsbench diagnose -m my/checkpoint --pooling avg --claim STS12=68.40,STS13=82.41 --figure heatmap.png`
+    * `stsbench diagnose -m my/checkpoint --pooling avg --claim STS12=68.40,STS13=82.41`
+    * `stsbench diagnose -m minilm --like http://127.0.0.1:8000/v1#all-MiniLM-L6-v2`
     """
     from stsbench.diagnosis.diagnose import diagnose as diagnose_claim
     from stsbench.judging.published import rows_to_check
@@ -113,6 +110,18 @@ def diagnose(
     from stsbench.scoring.subjects import RecordedModel
 
     use, choices = Use(**vars(loading)), choose_protocol(protocol or "simcse")
+    if like is not None:
+        if run or claim or vectors or data:
+            raise UserError("--like explains vectors: leave out RUN, --claim, --vectors and --data.")
+        _diagnose_like(
+            like,
+            choose_models(use, models=[model] if model else [])[0].name,
+            use,
+            sentences,
+            other,
+            budget,
+            output,
+        )
     if run is not None:
         if model or vectors or use != Use():
             raise UserError("RUN determines the model and its use: leave out the options of the model.")
@@ -143,6 +152,24 @@ def diagnose(
             use_cache=not no_cache,
             progress=progress,
         )
-    print_judgement(diagnosis, output, figure=figure)
-    if out is not None:
-        print_notes(f"written to {diagnosis.save(out)}", quiet=output.quiet)
+    print_judgement(diagnosis, output)
+
+
+def _diagnose_like(
+    like: str, model: str, use: Use, sentences: Path | None, other: str | None, budget: float, output: Output
+) -> None:
+    from stsbench.data.rows import text_lines
+    from stsbench.diagnosis.like import diagnose_vectors
+    from stsbench.encoders.load import load_with
+
+    texts = None if sentences is None else [text for _, text in text_lines(sentences)]
+    second = None
+    if other is not None:
+        name, at, revision = other.partition("@")
+        second = load_with(name or model, replace(use, revision=revision if at else use.revision))
+    with progress_bars(quiet=output.quiet) as progress:
+        result = diagnose_vectors(
+            load_with(model, use), like, texts, other=second, budget=budget, progress=progress
+        )
+    print_judgement(result, output)
+    raise typer.Exit(result.exit_code)

@@ -17,8 +17,7 @@ from stsbench.data.catalogue import data_set
 from stsbench.data.reading import DataNotFoundError
 from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import StsData, load_pairs
-from stsbench.diagnosis.axes import SECOND_TEST
-from stsbench.diagnosis.claim import Claim
+from stsbench.diagnosis.axes import SECOND_TEST, Claim
 from stsbench.encoders.plan import Embeddings, EncodingCost, embed
 from stsbench.encoders.poolers import POOLING_NAMES, NoHeadError
 from stsbench.encoders.protocol import Encoder, FloatMatrix

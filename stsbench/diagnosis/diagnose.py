@@ -7,14 +7,12 @@ from pathlib import Path
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.data.tables import StsData
-from stsbench.diagnosis.axes import METRIC
-from stsbench.diagnosis.claim import read_claim
+from stsbench.diagnosis.axes import METRIC, read_claim
 from stsbench.diagnosis.data import choose_tasks, encode_all, read_pairs, readable_by
-from stsbench.diagnosis.result import Diagnosis
+from stsbench.diagnosis.result import Diagnosis, facts, likely_templates
 from stsbench.diagnosis.scores import build_grid, search_further
 from stsbench.diagnosis.search import WEAK, Search
 from stsbench.diagnosis.variations import Case
-from stsbench.diagnosis.words import facts, likely_templates
 from stsbench.encoders.load import Model, load
 from stsbench.encoders.use import ABOUT, option_of
 from stsbench.scoring.settings import Protocol, Stages

@@ -22,7 +22,7 @@ from stsbench.diagnosis.inputs import PADDED, SENTENCES, Feed, Machine, Step, Wa
 from stsbench.encoders.fitted import normalize
 from stsbench.encoders.load import Model, load
 from stsbench.encoders.plan import embed
-from stsbench.encoders.protocol import FloatMatrix
+from stsbench.encoders.protocol import Encoder, FloatMatrix
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.encoders.use import TORCH
 from stsbench.judging.verdicts import Judgement
@@ -37,8 +37,8 @@ _FLOOR, _EXACT, _ROUNDED = 1e-6, 5e-5, 4e-3
 _GAIN, _ALIKE = np.log10(2), 0.05
 """A further change must halve the errors of the sentences that it moves. Smaller ratios (log10) do not count."""
 
-_REORDERED = 0.2
-"""Rows in another order must agree to this, in the median."""
+_REORDERED, _MOVED = 0.2, 0.2
+"""Rows in another order must agree to the first, in the median, and more than the second share of them move."""
 
 _PARTS = (("",), ("first", "last"))
 """The parts of the dimensions to compare if the model has as many, or more."""
@@ -185,20 +185,22 @@ class Search:
         return (Step("normalisation", words),) if words else ()
 
     def order(self, candidate: Candidate) -> str:
-        """Returns the order of the rows in words; rows of sentences with the same vector may break it."""
+        """Returns the order of the rows in words."""
+        unit = _part(self._made(candidate), candidate.read.part, self.width)
         sizes = np.array([len(row.ids) for row in self.machine.inputs(feed_of(candidate.way))])
         keys = {"reversed": -np.arange(len(sizes)), "sorted by length": sizes, "longest first": -sizes}
-        placed = np.argsort(self._places(candidate), kind="stable")
-        names = [words for words, key in keys.items() if (np.diff(key[placed]) >= 0).mean() > 0.9]
-        return names[0] if names and len(self.vectors) == len(sizes) else "in another order"
+        for words, key in keys.items() if len(self.unit) == len(sizes) else ():
+            placed = np.argsort(np.argsort(key, kind="stable"))
+            errors = np.linalg.norm(unit - self.unit[placed], axis=1)
+            # Another sort may place sentences of the same length otherwise.
+            if (errors <= candidate.errors + _EXACT).mean() > 0.8:
+                return words
+        return "in another order"
 
     def _places(self, candidate: Candidate) -> NDArray[np.int64]:
-        """Returns the row of each sentence; sentences with the same vector keep their rows."""
+        """Returns the row of each sentence."""
         unit = _part(self._made(candidate), candidate.read.part, self.width)
-        nearest = (unit @ self.unit.T).argmax(1)
-        closer = np.linalg.norm(unit - self.unit[nearest], axis=1)
-        stays = np.linalg.norm(unit - self.unit[self.rows], axis=1) <= closer + _EXACT
-        return np.where(stays | (not candidate.read.is_moved), self.rows, nearest)
+        return (unit @ self.unit.T).argmax(1) if candidate.read.is_moved else self.rows
 
     def _made(self, candidate: Candidate) -> NDArray[np.float64]:
         inputs = self.machine.inputs(feed_of(candidate.way))
@@ -269,8 +271,9 @@ class Search:
             for part in () if more < 0 or pooling.endswith(PADDED) != feed.pooled else _PARTS[more > 0]:
                 unit = _part(vectors, part, self.width)
                 errors[Read(pooling, part)] = distances = np.linalg.norm(unit - self.unit[rows], axis=1)
-                moved = np.linalg.norm(unit - self.unit[(unit @ self.unit.T).argmax(1)], axis=1)
-                if np.median(moved) < _REORDERED:
+                nearest = (unit @ self.unit.T).argmax(1)
+                moved = np.linalg.norm(unit - self.unit[nearest], axis=1)
+                if np.median(moved) < _REORDERED and (moved < 0.5 * distances).mean() > _MOVED:
                     errors[Read(pooling, part, True)] = np.minimum(moved, distances)
         return errors
 
@@ -386,7 +389,8 @@ def diagnose_vectors(
     search = Search(Machine(_readable(encoder), chosen), vectors, rows, other=(), ends=ends)
     best, yours = search.run(progress), search.default
     if other is not None and not search.agree(best).all():
-        step = Step("model", f"uses {other}")
+        name = other.identity.name if isinstance(other, Encoder) else other
+        step = Step("model", f"uses {name}")
         second = Search(Machine(_readable(other), chosen), vectors, rows, other=(step,), ends=ends + budget)
         if (nearest := second.run(progress)).gain(best) >= _GAIN:
             search, best = second, nearest
@@ -430,6 +434,7 @@ def _answer(search: Search, best: Candidate, yours: Candidate, subject: str) -> 
                 "largest error": float(candidate.errors.max()),
             }
         )
+    note = "Not all settings were tried for lack of time: raise --budget."
     columns = {"sentence": search.machine.texts, "your error": yours.errors, "nearest": best.errors}
     return Likeness(
         subject=subject,
@@ -438,6 +443,7 @@ def _answer(search: Search, best: Candidate, yours: Candidate, subject: str) -> 
         explained=bool(precision) and rows[0]["agree"] >= 0.8 * len(search.rows),
         settings=pd.DataFrame(rows).drop_duplicates("setting"),
         sentences=pd.DataFrame(columns),
+        notes=(note,) if time.monotonic() > search.ends else (),
     )
 
 
@@ -450,7 +456,7 @@ def _read_vectors(like: Any, texts: Sequence[str]) -> tuple[str, FloatMatrix]:
         except (OSError, ValueError) as error:
             raise UserError(f"{like} is not a .npy file of numbers: save it with numpy.save.") from error
     elif not isinstance(like, np.ndarray):
-        embedded = embed(load(like), texts, use_cache=False)
+        embedded = embed(load(like), texts, normalize=False, use_cache=False)
         subject, like = "The server", next(iter(embedded.vectors.values()))[embedded.rows]
     if like.ndim != 2 or len(like) != len(texts) or like.dtype.kind not in "fiu" or not np.isfinite(like).all():
         raise UserError(

@@ -9,8 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from stsbench.diagnosis.axes import Change
-from stsbench.diagnosis.claim import Claim, Value
+from stsbench.diagnosis.axes import Change, Claim, Value
 from stsbench.diagnosis.grid import Grid, Place, Point, Scores, inside
 
 NEIGHBOURHOOD = 2.0

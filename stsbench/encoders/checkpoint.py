@@ -268,6 +268,11 @@ class Checkpoint:
         named = [names if isinstance(names, list) else [names] for map_ in maps for names in map_.values()]
         return [*(str(name) for name in chain.from_iterable(named) if name), *self._foreign_modules()]
 
+    @property
+    def is_half(self) -> bool:
+        """Whether it is the encoder of an encoder-decoder, such as T5."""
+        return str(self.json("config.json").get("architectures")).endswith("EncoderModel']")
+
     def own_code(self) -> str | None:
         """Returns the name of Python code that the checkpoint needs to run, or None."""
         classes = self.json("config.json").get("auto_map") or {}

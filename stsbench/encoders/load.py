@@ -191,7 +191,7 @@ def _require_readable(checkpoint: Checkpoint, use: Use) -> None:
     name, config = checkpoint.name, checkpoint.json("config.json")
     if not config or is_of_model2vec(checkpoint):
         raise UserError(f"{name} has no config.json of a Transformer, so --pooling does not apply to it.")
-    if config.get("is_encoder_decoder"):
+    if config.get("is_encoder_decoder") and not checkpoint.is_half:
         raise UserError(f"{name} is an encoder-decoder, which no pooling reads. Save its vectors for --vectors.")
     longest = position_limit(checkpoint)
     if use.max_length is not None and longest is not None and use.max_length > longest:

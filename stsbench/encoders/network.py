@@ -331,11 +331,12 @@ def load_network(
 
 def _load_model(checkpoint: Checkpoint, use: Use, dtype: Any) -> tuple[Any, bool]:
     """Loads the model with Transformers; returns it, and whether its files have all of its weights."""
-    from transformers import AutoModel
+    from transformers import AutoModel, AutoModelForTextEncoding
 
+    kind: Any = AutoModelForTextEncoding if checkpoint.is_half else AutoModel
     with quiet_transformers(), reporting_failures(f"load {checkpoint.name}"):
         # The precision is not set afterwards, because some models keep rotary angles and the like in fp32.
-        model, report = AutoModel.from_pretrained(
+        model, report = kind.from_pretrained(
             checkpoint.folder,
             output_loading_info=True,
             trust_remote_code=use.trust_remote_code,

@@ -3,7 +3,7 @@
 import pytest
 
 from stsbench.base.errors import UserError
-from stsbench.diagnosis.claim import NOISE, read_claim
+from stsbench.diagnosis.axes import NOISE, read_claim
 
 SEVEN = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
 

@@ -5,8 +5,17 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from stsbench.diagnosis.axes import AGGREGATION, METRIC, NORMALIZE, POOLING, SIMILARITY, Axis, Change, average_axis
-from stsbench.diagnosis.claim import read_claim
+from stsbench.diagnosis.axes import (
+    AGGREGATION,
+    METRIC,
+    NORMALIZE,
+    POOLING,
+    SIMILARITY,
+    Axis,
+    Change,
+    average_axis,
+    read_claim,
+)
 from stsbench.diagnosis.grid import Grid, Point
 from stsbench.diagnosis.search import Search
 

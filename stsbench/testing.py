@@ -1,13 +1,19 @@
-"""Assertions for test suites: a run reproduces published scores, or is no worse than an earlier run."""
+"""Assertions for test suites: a run reproduces published scores, or is no worse; a server agrees."""
 
 from pathlib import Path
+from typing import Any
 
+from stsbench.base.errors import UserError
+from stsbench.diagnosis.inputs import SENTENCES
+from stsbench.diagnosis.like import Likeness, diagnose_vectors
 from stsbench.judging.check import MARGIN, check
 from stsbench.judging.published import AUTO, TOLERANCE
 from stsbench.judging.verdicts import Check
 from stsbench.records.record import RunRecord
 
-__all__ = ["assert_matches_published", "assert_no_worse"]
+__all__ = ["SENTENCES", "assert_matches_published", "assert_no_worse", "assert_same_vectors"]
+
+_COARSER = ("fp32", "fp16", "bf16", "int8")
 
 
 def assert_matches_published(
@@ -61,4 +67,33 @@ def _require_passed(result: Check) -> Check:
     __tracebackhide__ = True
     if not result.passed:
         raise AssertionError("\n".join([result.sentence, str(result.table()), *result.notes]))
+    return result
+
+
+def assert_same_vectors(
+    vectors: Any, reference: Any, precision: str = "bf16", sentences: tuple[str, ...] = SENTENCES
+) -> Likeness:
+    """Asserts that a server, or saved vectors, agree with a checkpoint.
+
+    In a test: `assert_same_vectors("http://127.0.0.1:8000/v1#NAME", "minilm")`.
+
+    Args:
+        vectors: an encoder such as an endpoint, an array of shape (sentences, dimensions), or a .npy file.
+        reference: the checkpoint, as `stsbench.load` accepts it.
+        precision: the coarsest allowed: `fp32`, `fp16`, `bf16` or `int8`.
+        sentences: of the vectors; by default fifty of ours.
+
+    Returns:
+        The agreement of every sentence and setting.
+
+    Raises:
+        AssertionError: if the vectors differ; the message names the setting that gives them.
+        UserError: if they cannot be compared.
+    """
+    __tracebackhide__ = True
+    if precision not in _COARSER:
+        raise UserError(f"precision {precision!r}: choose one of {', '.join(_COARSER)}.")
+    result = diagnose_vectors(reference, vectors, sentences)
+    if result.exit_code or _COARSER.index(result.precision) > _COARSER.index(precision):
+        raise AssertionError("\n".join([result.sentence, str(result.table())]))
     return result

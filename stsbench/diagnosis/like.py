@@ -7,6 +7,7 @@ tried on a few short sentences that it changes; the nearest are tried on all, th
 import textwrap
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -236,8 +237,9 @@ class Search:
             inputs = self.machine.inputs(feed)
             places = np.array(sorted(places, key=lambda place: inputs[place].size)[:few])
             own = [c.errors[places] for c in self.tried[feed_of(before)]]
-            if (gain := _nearest(own) - _nearest(self._errors(feed, places).values())) > 0:
-                gains.append((-gain, number))
+            with suppress(UserError, RuntimeError, ValueError, IndexError):  # the network cannot read it
+                if (gain := _nearest(own) - _nearest(self._errors(feed, places).values())) > 0:
+                    gains.append((-gain, number))
         for _, number in sorted(gains)[:most]:
             self._add(ways[number])
 

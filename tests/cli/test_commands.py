@@ -65,7 +65,11 @@ VERBS: dict[str, tuple[list[Any], set[str], set[str]]] = {
     "reproduce": ([sb.reproduce], {"settings"}, {"set_", "list_"}),
     "fit": ([sb.fit], set(), set()),
     "embed": ([sb.embed_file], set(), set()),
-    "diagnose": ([sb.diagnose], {"encoder"}, {"run", "model", "vectors", "sentences", "out"}),
+    "diagnose": (
+        [sb.diagnose],
+        {"encoder"},
+        {"run", "model", "vectors", "sentences", "like", "other"},
+    ),
     "explain": (
         [sb.explain],
         {"intervals", "leave_out"},

@@ -95,11 +95,9 @@ TABLE = [
     Command("rank runs/a runs/b --json", _record("a")),
     Command("plan runs/a runs/b --difference 0.5 --json", _record("a")),
     Command(
-        "diagnose -m model --data pairs.tsv --claim 10 --budget 0 --no-cache --json --out diagnosis",
+        "diagnose -m model --data pairs.tsv --claim 10 --budget 0 --no-cache --json",
         yours=f"pairs.tsv {CHECKPOINT}",
         optional=EXTRA_CHECKPOINT,
-        writes="diagnosis",
-        is_partial=True,
         is_slow=True,
     ),
     # Four analyses need STS-B.

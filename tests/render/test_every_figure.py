@@ -17,9 +17,6 @@ from stsbench.render.table import Result
 DRAWN_BY_FUNCTIONS = {"Sweep", "Training"}
 """The gallery calls what they draw by: their figures are those of `sweep` and `train`."""
 
-AS_WIDE_AS_IT_IS = {"diagnose"}
-"""A heat map has cells of one size."""
-
 
 def below(kind: type) -> set[type]:
     return {kind, *(each for direct in kind.__subclasses__() for each in below(direct))}
@@ -40,8 +37,7 @@ def test_the_figure_of_every_result_is_looked_at() -> None:
 def test_a_figure_is_as_wide_as_asked_and_holds_all_that_is_written_in_it(name: str, size: Any) -> None:
     with look(size):
         figure = drawn(MADE[name]())
-    if name not in AS_WIDE_AS_IT_IS:
-        assert figure.get_figwidth() == pytest.approx(WIDTHS[size])
+    assert figure.get_figwidth() == pytest.approx(WIDTHS[size])
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     renderer = canvas.get_renderer()

@@ -8,10 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from stsbench.diagnosis.axes import POOLING, read_claim
-from stsbench.diagnosis.grid import Grid
-from stsbench.diagnosis.result import Diagnosis
-from stsbench.diagnosis.search import Search
 from stsbench.judging.comparison import Comparison
 from stsbench.judging.rank import RankResult
 from stsbench.judging.seeds import SeedsComparison
@@ -91,13 +87,6 @@ def cells(axis, values, others):
     return axis_figure(pd.DataFrame(rows), axis, "STS-B")
 
 
-def diagnosis():
-    poolings = ("avg", "cls", "cls_before_pooler", "avg_first_last")
-    axes = (POOLING.over(poolings, poolings[0]),)
-    values = {"STS16": np.linspace(60, 80, len(poolings))}
-    return Diagnosis("toy", Search(Grid(axes, values), read_claim("80.00").about(("STS16",))))
-
-
 def dev_curve():
     steps = np.arange(0, 1001, 125)
     log = pd.DataFrame({"step": steps, "loss": np.nan, "dev": 0.6 + 0.2 * (1 - np.exp(-steps / 300))})
@@ -125,7 +114,6 @@ MADE: dict[str, Callable[[], Any]] = {
     ),
     "sweep, numbers": lambda: cells("rate", [0.1, 0.3, 0.5], ("simcse", "esimcse")),
     "sweep, words": lambda: cells("checkpoint", ["unsup-simcse-bert-base", "a short one", "glove"], ("",)),
-    "diagnose": diagnosis,
     "train": dev_curve,
     "report, trainings": trainings,
     "report, seeds": lambda: seed_figure(

@@ -31,7 +31,8 @@ RULES = """\
 - Never call a model better from two averages: run `stsbench compare`, and quote its sentence. A claim about a
   method needs at least five seeds of each: `stsbench compare --a RUNS --b RUNS`.
 - If a number does not match a paper, run `stsbench check`, then `stsbench diagnose --claim TASK=NUMBER`, before
-  searching for bugs. The usual causes are pooling, aggregation and split.
+  searching for bugs. The usual causes are pooling, aggregation and split. If a server's vectors differ:
+  `stsbench diagnose --model CHECKPOINT --like URL#NAME`.
 - Choose the margin of `check --margin` before you look. Exit code 3 means too few pairs, not a pass.
 - Parse `--json`, not the tables. `stsbench COMMAND --help-all` explains every option.
 - Exit codes: 0 success, 1 a failed check, 2 a mistake or scores that do not compare, 3 undecided."""

@@ -5,7 +5,8 @@ from typing import Any
 
 from stsbench.base.errors import UserError
 from stsbench.diagnosis.inputs import SENTENCES
-from stsbench.diagnosis.like import Likeness, diagnose_vectors
+from stsbench.diagnosis.like import diagnose_vectors
+from stsbench.diagnosis.result import Likeness
 from stsbench.judging.check import MARGIN, check
 from stsbench.judging.published import AUTO, TOLERANCE
 from stsbench.judging.verdicts import Check

@@ -108,6 +108,12 @@ _BATCHES: Mapping[str, tuple[int, bool]] = {
 
 INT8 = "int8"
 
+FLOOR, ALIKE = 1e-6, 0.05
+"""The error of float32's rounding; smaller ratios of errors (log10) do not count."""
+
+Errors = NDArray[np.float64]
+"""Of each sentence, the distance between the vectors scaled to unit length."""
+
 
 @dataclass(frozen=True)
 class Feed:
@@ -163,6 +169,47 @@ class Input(NamedTuple):
     def size(self) -> int:
         """The number of columns."""
         return max(self.width, len(self.ids))
+
+
+class Read(NamedTuple):
+    """What is read of the network's output: a pooling, some of the dimensions, in your order of rows or not."""
+
+    pooling: str
+    part: str = ""
+    is_moved: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A setting, and the errors that it leaves; a precision explains its own noise (`floor`) alone."""
+
+    way: Way
+    read: Read
+    reading: Way
+    errors: Errors = field(repr=False)
+    floor: float = FLOOR
+
+    @property
+    def changes(self) -> Way:
+        """The changes of your setting, without the precision."""
+        return (*(step for step in self.way if step.axis != "precision"), *self.reading)
+
+    @property
+    def objective(self) -> float:
+        """The mean logarithm of the errors."""
+        return float(np.log10(np.maximum(self.errors, self.floor)).mean())
+
+    def decrease(self, before: "Candidate") -> Errors:
+        """Returns by how much the errors are smaller (log10)."""
+        floor = max(self.floor, before.floor)
+        decrease: Errors = np.log10(np.maximum(before.errors, floor) / np.maximum(self.errors, floor))
+        return decrease
+
+    def gain(self, before: "Candidate") -> float:
+        """Returns the mean decrease over the sentences that it moves."""
+        decrease = self.decrease(before)
+        moved = np.abs(decrease) > ALIKE
+        return float(decrease[moved].mean()) if moved.any() else 0.0
 
 
 @dataclass

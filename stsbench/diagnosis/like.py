@@ -4,13 +4,12 @@ Directions are compared, so that lengths are a question of their own. Every way 
 tried on a few short sentences that it changes; the nearest are tried on all, then pairs of them.
 """
 
-import textwrap
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,24 +18,33 @@ from numpy.typing import NDArray
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
-from stsbench.diagnosis.inputs import PADDED, SENTENCES, Feed, Machine, Step, Way, feed_of
+from stsbench.diagnosis.inputs import (
+    ALIKE,
+    FLOOR,
+    PADDED,
+    SENTENCES,
+    Candidate,
+    Errors,
+    Feed,
+    Machine,
+    Read,
+    Step,
+    Way,
+    feed_of,
+)
+from stsbench.diagnosis.result import Likeness
 from stsbench.encoders.fitted import normalize
 from stsbench.encoders.load import Model, load
 from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import Encoder, FloatMatrix
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.encoders.use import TORCH
-from stsbench.judging.verdicts import Judgement
-from stsbench.render.table import Style, Table, Tables
 
-_Errors = NDArray[np.float64]
-"""Of each sentence, the distance between the vectors scaled to unit length."""
+_EXACT, _ROUNDED = 5e-5, 4e-3
+"""The largest errors in float32, and of vectors that are rounded to bf16."""
 
-_FLOOR, _EXACT, _ROUNDED = 1e-6, 5e-5, 4e-3
-"""Errors of float32's rounding, the largest in float32, and the largest of vectors that are rounded to bf16."""
-
-_GAIN, _ALIKE = np.log10(2), 0.05
-"""A further change must halve the errors of the sentences that it moves. Smaller ratios (log10) do not count."""
+_GAIN = np.log10(2)
+"""A further change must halve the errors of the sentences that it moves."""
 
 _REORDERED, _MOVED = 0.2, 0.2
 """Rows in another order must agree to the first, in the median, and more than the second share of them move."""
@@ -45,47 +53,6 @@ _PARTS = (("",), ("first", "last"))
 """The parts of the dimensions to compare if the model has as many, or more."""
 
 _MOST_SENTENCES, _SHORT = 100, 40
-
-
-class Read(NamedTuple):
-    """What is read of the network's output: a pooling, some of the dimensions, in your order of rows or not."""
-
-    pooling: str
-    part: str = ""
-    is_moved: bool = False
-
-
-@dataclass(frozen=True, eq=False)
-class Candidate:
-    """A setting, and the errors that it leaves; a precision explains its own noise (`floor`) alone."""
-
-    way: Way
-    read: Read
-    reading: Way
-    errors: _Errors = field(repr=False)
-    floor: float = _FLOOR
-
-    @property
-    def changes(self) -> Way:
-        """The changes of your setting, without the precision."""
-        return (*(step for step in self.way if step.axis != "precision"), *self.reading)
-
-    @property
-    def objective(self) -> float:
-        """The mean logarithm of the errors."""
-        return float(np.log10(np.maximum(self.errors, self.floor)).mean())
-
-    def decrease(self, before: "Candidate") -> _Errors:
-        """Returns by how much the errors are smaller (log10)."""
-        floor = max(self.floor, before.floor)
-        decrease: _Errors = np.log10(np.maximum(before.errors, floor) / np.maximum(self.errors, floor))
-        return decrease
-
-    def gain(self, before: "Candidate") -> float:
-        """Returns the mean decrease over the sentences that it moves."""
-        decrease = self.decrease(before)
-        moved = np.abs(decrease) > _ALIKE
-        return float(decrease[moved].mean()) if moved.any() else 0.0
 
 
 class Search:
@@ -115,7 +82,7 @@ class Search:
             self._measure_noise(precisions)
             self._consider((), [(step,) for step in steps], progress, most=12)
             for leader in self._leaders() if self.best.errors.max() > _EXACT else ():
-                bad = leader.errors > 10 * max(float(np.quantile(leader.errors, 0.2)), _FLOOR)
+                bad = leader.errors > 10 * max(float(np.quantile(leader.errors, 0.2)), FLOOR)
                 self._consider(leader.way, _also(leader.way, steps), progress, most=4, among=bad)
             if not self.agree(self.best).all():
                 wide = [step for step in steps if self._changed((), (step,)).mean() > 0.5]
@@ -245,7 +212,7 @@ class Search:
 
     def _add(self, way: Way) -> None:
         own, feed = self.machine.encoder.use.pooling, feed_of(way)
-        floor = max(_FLOOR, self.noise.get(feed.precision, (0.0, 0.0))[0])
+        floor = max(FLOOR, self.noise.get(feed.precision, (0.0, 0.0))[0])
         self.tried[feed] = []
         for read, errors in self._errors(feed, np.arange(len(self.rows))).items():
             pooling = read.pooling.removesuffix(PADDED)
@@ -265,7 +232,7 @@ class Search:
             errors = np.linalg.norm(made[name] - made[""], axis=1)
             self.noise |= {name: (float(np.median(errors)), float(errors.max()))} if name else {}
 
-    def _errors(self, feed: Feed, places: NDArray[np.int64]) -> dict[Read, _Errors]:
+    def _errors(self, feed: Feed, places: NDArray[np.int64]) -> dict[Read, Errors]:
         """Returns the errors of some sentences for each reading."""
         inputs, rows, errors = self.machine.inputs(feed), self.rows[places], {}
         for pooling, vectors in self.machine.vectors([inputs[place] for place in places]).items():
@@ -286,9 +253,9 @@ def _also(way: Way, steps: Iterable[Step]) -> list[Way]:
     return [(*way, step) for step in steps if step.axis not in axes]
 
 
-def _nearest(errors: Iterable[_Errors]) -> float:
+def _nearest(errors: Iterable[Errors]) -> float:
     """Returns the mean logarithm of the errors of the nearest reading."""
-    return min((float(np.log10(np.maximum(e, _FLOOR)).mean()) for e in errors), default=0.0)
+    return min((float(np.log10(np.maximum(e, FLOOR)).mean()) for e in errors), default=0.0)
 
 
 def _part(vectors: Any, part: str, width: int) -> NDArray[np.float64]:
@@ -302,61 +269,6 @@ def _rounded_to(vectors: FloatMatrix) -> str:
         return "bf16"
     with np.errstate(over="ignore"):
         return "fp16" if (vectors.astype(np.float16).astype(np.float32) == vectors).all() else ""
-
-
-@dataclass(frozen=True, eq=False)
-class Likeness(Judgement):
-    """Which way of using a checkpoint gives some vectors.
-
-    Attributes:
-        subject: what gave the vectors, as the start of a sentence.
-        changes: how the nearest setting differs from yours, in words; empty for yours.
-        precision: in which most vectors agree; empty if they do not.
-        explained: whether the nearest setting gives at least four fifths of the vectors.
-        settings: the nearest settings, the best first, then yours: how many vectors agree, and the errors.
-        sentences: the error of each sentence in your setting, and in the nearest one.
-    """
-
-    subject: str
-    changes: tuple[str, ...]
-    precision: str
-    explained: bool
-    settings: pd.DataFrame
-    sentences: pd.DataFrame
-
-    @property
-    def frame(self) -> pd.DataFrame:
-        """The nearest settings, as in `settings`."""
-        return self.settings
-
-    @property
-    def exit_code(self) -> int:
-        """0 if your setting gives all vectors, but for the precision; 1 if not."""
-        return int(
-            bool(self.changes) or not self.explained or self.settings["agree"].iloc[0] < len(self.sentences)
-        )
-
-    @property
-    def sentence(self) -> str:
-        """The answer."""
-        nearest, words = self.settings.iloc[0], listed(self.changes)
-        agree = f"{nearest['agree']} of {len(self.sentences)} vectors agree to {nearest['error of these']:.0e}"
-        if self.exit_code == 0:
-            return f"The same vectors, in {self.precision}: {agree}."
-        if self.explained and words:
-            return f"{self.subject} {words}: with that, {agree} ({self.precision})."
-        left = f"the median error is {nearest['median error']:.2g}, the largest {nearest['largest error']:.2g}"
-        return f"None of the settings gives these vectors. The nearest, {words or 'yours'}: {agree}; {left}."
-
-    def table(self, most: int = 8) -> Tables:
-        """Returns the nearest settings, and the sentences that differ most from yours; `most` rows of each."""
-        worst = self.sentences.sort_values("your error", ascending=False, kind="stable").head(most)
-        worst = worst.assign(sentence=[textwrap.shorten(text, 60) for text in worst["sentence"]])
-        return Tables([Table(self.settings.head(most), decimals=6), Table(worst, decimals=6)])
-
-    def to(self, style: Style) -> str:
-        """Returns the tables as text; as `json` everything."""
-        return super().to(style) if style == "json" else self.table().to(style)
 
 
 def diagnose_vectors(
@@ -414,7 +326,7 @@ def _answer(search: Search, best: Candidate, yours: Candidate, subject: str) -> 
     equal = (
         c.changes
         for c in search.candidates
-        if len(c.changes) == len(best.changes) and np.abs(c.decrease(best)).mean() < _ALIKE
+        if len(c.changes) == len(best.changes) and np.abs(c.decrease(best)).mean() < ALIKE
     )
 
     def words(way: Way) -> str:
@@ -462,7 +374,7 @@ def _read_vectors(like: Any, texts: Sequence[str]) -> tuple[str, FloatMatrix]:
         subject, like = "The server", next(iter(embedded.vectors.values()))[embedded.rows]
     if like.ndim != 2 or len(like) != len(texts) or like.dtype.kind not in "fiu" or not np.isfinite(like).all():
         raise UserError(
-            f"there are vectors ({like.dtype}) of shape {like.shape} for {len(texts)} sentences: save one for each, "
-            "in their order, with finite numbers."
+            f"there are vectors ({like.dtype}) of shape {like.shape} for {len(texts)} sentences: save one a "
+            "sentence, in their order, with finite numbers."
         )
     return subject, np.ascontiguousarray(like, dtype=np.float32)

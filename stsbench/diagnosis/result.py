@@ -1,5 +1,6 @@
 """What `diagnose` returns: the verdict, the settings that matter, every score."""
 
+import textwrap
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -168,6 +169,61 @@ class Diagnosis(Judgement):
             "distance": candidate.distance,
             "fits": candidate.fits,
         }
+
+
+@dataclass(frozen=True, eq=False)
+class Likeness(Judgement):
+    """Which way of using a checkpoint gives some vectors.
+
+    Attributes:
+        subject: what gave the vectors, as the start of a sentence.
+        changes: how the nearest setting differs from yours, in words; empty for yours.
+        precision: in which most vectors agree; empty if they do not.
+        explained: whether the nearest setting gives at least four fifths of the vectors.
+        settings: the nearest settings, the best first, then yours: how many vectors agree, and the errors.
+        sentences: the error of each sentence in your setting, and in the nearest one.
+    """
+
+    subject: str
+    changes: tuple[str, ...]
+    precision: str
+    explained: bool
+    settings: pd.DataFrame
+    sentences: pd.DataFrame
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The nearest settings."""
+        return self.settings
+
+    @property
+    def exit_code(self) -> int:
+        """0 if your setting gives all vectors, but for the precision; 1 if not."""
+        return int(
+            bool(self.changes) or not self.explained or self.settings["agree"].iloc[0] < len(self.sentences)
+        )
+
+    @property
+    def sentence(self) -> str:
+        """The answer."""
+        nearest, words = self.settings.iloc[0], listed(self.changes)
+        agree = f"{nearest['agree']} of {len(self.sentences)} vectors agree to {nearest['error of these']:.0e}"
+        if self.exit_code == 0:
+            return f"The same vectors, in {self.precision}: {agree}."
+        if self.explained and words:
+            return f"{self.subject} {words}: with that, {agree} ({self.precision})."
+        left = f"the median error is {nearest['median error']:.2g}, the largest {nearest['largest error']:.2g}"
+        return f"None of the settings gives these vectors. The nearest, {words or 'yours'}: {agree}; {left}."
+
+    def table(self, most: int = 8) -> Tables:
+        """Returns the nearest settings, and the sentences that differ most from yours; `most` rows of each."""
+        worst = self.sentences.sort_values("your error", ascending=False, kind="stable").head(most)
+        worst = worst.assign(sentence=[textwrap.shorten(text, 60) for text in worst["sentence"]])
+        return Tables([Table(self.settings.head(most), decimals=6), Table(worst, decimals=6)])
+
+    def to(self, style: Style) -> str:
+        """Returns the tables as text; as `json` everything."""
+        return super().to(style) if style == "json" else self.table().to(style)
 
 
 _ELSEWHERE = (

@@ -70,9 +70,3 @@ def test_a_row_claims_its_tasks_in_points_with_what_its_source_states() -> None:
     assert claim.tasks == ("STS12", "STS13", "STS15", "STS16", "STS-B", "SICK-R")
     sick = claim.values[-1]
     assert (str(sick), sick.tolerance) == ("77.58", pytest.approx(NOISE))
-    assert ("SICK-R split", "all") in sick.stated
-    assert "text" not in dict(sick.stated), "the row does not state the text"
-    stated = dict(read_claim("row:prompteol").values[0].stated)
-    assert stated["template"] == "prompteol"
-    assert "precision" not in stated, "the command's code states it, the page does not"
-    assert dict(read_claim("row:promcse").values[0].stated)["pooling"] == "cls_before_pooler"

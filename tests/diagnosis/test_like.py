@@ -76,9 +76,7 @@ def test_vectors_of_another_model_have_no_cause_but_that_model(plain: Any) -> No
 
 
 @pytest.mark.parametrize(("cut", "code"), [(512, 0), (32, 1)])
-def test_the_command_compares_a_server_and_saved_vectors(
-    plain: Any, tmp_path: Path, cut: int, code: int
-) -> None:
+def test_the_command_compares_a_server_and_saved_vectors(plain: Any, tmp_path: Path, cut: int, code: int) -> None:
     own, encoder = plain("bert")
     folder, saved, lines = str(encoder.checkpoint.folder), tmp_path / "v.npy", tmp_path / "s.txt"
     texts = [text for text in SENTENCES if "\n" not in text]
@@ -121,6 +119,8 @@ def test_mistakes(plain: Any, vectors: Any, message: str) -> None:
 def test_the_whole_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     monkeypatch.setattr(sys, "argv", ["served_vectors.py", str(tmp_path), "--warm", "--budget", "600"])
     study.main()
-    causes, of, pairs, of_pairs, accused = map(int, study.re.findall(r"\d+", capsys.readouterr().out.splitlines()[-1]))
+    causes, of, pairs, of_pairs, accused = map(
+        int, study.re.findall(r"\d+", capsys.readouterr().out.splitlines()[-1])
+    )
     assert causes + pairs >= 0.95 * (of + of_pairs)
     assert accused <= 2

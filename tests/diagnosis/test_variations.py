@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from tiny_words import sample_word_pieces
 
 import stsbench as sb
@@ -17,7 +16,6 @@ from stsbench.base.errors import UserError
 from stsbench.data.tables import StsData
 from stsbench.diagnosis.grid import Reading
 from stsbench.diagnosis.result import Diagnosis
-from stsbench.encoders.plan import embed
 from stsbench.encoders.template import RULES, read_template
 from stsbench.encoders.use import ABOUT
 
@@ -136,7 +134,6 @@ PLANTED: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, str] | None, 
     ("decoder", BOTH, {}, {"attention_mask": "causal"}, "--attention-mask causal`"),
     ("decoder", {}, BOTH, None, "--attention-mask bidirectional`"),
     ("prompted", {}, {"prompt_name": "sts"}, None, "`sts` is 'alike: '"),
-    ("prompted", {}, {"prompts": "query,document"}, None, "'find: ', the second 'text: '"),
     ("default", {}, {"prompt": ""}, None, "--prompt ''`"),
 ]
 
@@ -167,24 +164,6 @@ def test_a_planted_rule_is_found(hash_encode: Callable[..., Any], data: StsData,
     sides = {side: data.pairs[side].map(RULES[rule]) for side in ("sentence1", "sentence2")}
     claim = score(reads_all, replace(data, pairs=data.pairs.assign(**sides)))
     assert changes(diagnose(reads_all, claim, data)) == {"rules": rule}
-
-
-@pytest.mark.parametrize("own", ["fp32", "fp16"])
-def test_a_similarity_in_half_precision_is_found(models: dict[str, Path], data: StsData, own: str) -> None:
-    import torch
-
-    texts = [*data.pairs["sentence1"], *data.pairs["sentence2"]]
-    embedded = embed(load(models["bert"], precision="fp16"), texts, normalize=False, use_cache=False)
-    unit = torch.nn.functional.normalize(torch.tensor(embedded.vectors["avg"][embedded.rows]).half(), dim=1)
-    left, right = unit.split(len(texts) // 2)
-    claim = correlation(data, (left * right).sum(1).double().numpy())
-    found = diagnose(load(models["bert"], precision=own), claim, data)
-    assert changes(found) == {"similarity_in": "fp16"}
-    assert "`stsbench run` has no option for fp16 up to the similarity." in found.sentence
-
-
-def correlation(data: StsData, similarities: NDArray[np.float64]) -> str:
-    return f"{100 * np.corrcoef(data.pairs['gold'], similarities)[0, 1]:.6f}%"
 
 
 @pytest.mark.parametrize(

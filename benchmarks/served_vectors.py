@@ -1,3 +1,5 @@
+# mypy: ignore-errors
+# ruff: noqa: ARG005
 """How often `diagnose --like` names the cause, for causes that plain Transformers code plants.
 
     python benchmarks/served_vectors.py [FOLDER] [--kinds bert,minilm] [--clean 40] [--pairs 20]
@@ -139,7 +141,7 @@ class Plain:
             ids = self.tokenizer(text)["input_ids"][:limit]
         else:
             ids = self.tokenizer(text, truncation=True, max_length=limit)["input_ids"]
-        return c.get("special", lambda ids, t: ids)(ids, self.tokenizer)
+        return c.get("special", lambda ids, _: ids)(ids, self.tokenizer)
 
     @torch.no_grad()
     def vectors(self, sentences, **c):
@@ -205,11 +207,11 @@ def strip_accents(text):
     return "".join(c for c in unicodedata.normalize("NFD", text) if not unicodedata.combining(c))
 
 
-def by_length(sentences, rows):
+def by_length(_sentences, rows):
     return np.array(sorted(range(len(rows)), key=lambda n: len(rows[n])))
 
 
-def shuffled(sentences, rows):
+def shuffled(_sentences, rows):
     return np.random.default_rng(4).permutation(len(rows))
 
 
@@ -219,7 +221,10 @@ def end_of(tokenizer, ids):
 
 def causes(kind):
     """Return (axis, what the answer must contain, the choices of `Plain.vectors`)."""
-    t = lambda name, words, change: (name, words, {"text": change})
+
+    def t(name, words, change):
+        return name, words, {"text": change}
+
     made = [
         *(
             ("pooling", f"pooling {p}(?!@)", {"pooling": p})
@@ -267,7 +272,7 @@ def causes(kind):
         ("padding", "pads on the left", {"side": "left", "batch": 32}),
         ("padding", "see the padding", {"seen": True, "full": True, "batch": 4}),
         ("order", "sorted by length", {"rows": by_length}),
-        ("order", "reversed", {"rows": lambda s, rows: np.arange(len(rows))[::-1]}),
+        ("order", "reversed", {"rows": lambda _, rows: np.arange(len(rows))[::-1]}),
         ("order", "another order", {"rows": shuffled}),
     ]
     if kind == "llama":

@@ -249,7 +249,9 @@ class Machine:
     def steps(self) -> list[Step]:
         """The changes that the network accepts; those with the same inputs are one."""
         use, first, last = self.encoder.use, *map(self.encoder.tokenizer.texts, self.around)
-        entries = [(axis, words, {axis: words}) for axis, of_axis in _TEXTS.items() for words in of_axis]
+        entries: list[tuple[str, str, dict[str, Any]]] = [
+            (axis, words, {axis: words}) for axis, of_axis in _TEXTS.items() for words in of_axis
+        ]
         for text in dict.fromkeys((*_PROMPTS, *named_prompts(self.encoder.checkpoint).values())):
             words = f"puts {text!r} before every sentence" if text else "leaves out the prompt"
             entries.append(("prompt", words, {"prompt": text}))

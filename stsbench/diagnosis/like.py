@@ -66,13 +66,13 @@ class Search:
         self, machine: Machine, vectors: FloatMatrix, rows: NDArray[np.int64], *, other: Way, ends: float
     ) -> None:
         self.machine, self.vectors, self.rows, self.other, self.ends = machine, vectors, rows, other, ends
-        self.unit, self.width = normalize(vectors.astype(np.float64)), vectors.shape[1]
+        self.unit, self.width = _part(vectors, "", vectors.shape[1]), vectors.shape[1]
         self.tried: dict[Feed, list[Candidate]] = {}
         self.noise: dict[str, tuple[float, float]] = {}
         self._add(())
-        self.default = min(self.tried[Feed()], key=lambda c: len(c.changes), default=None)
-        if self.default is None:
+        if not self.tried[Feed()]:
             raise UserError(f"the vectors have {self.width} dimensions, and the model's have fewer.")
+        self.default = min(self.tried[Feed()], key=lambda c: len(c.changes))
 
     def run(self, progress: Progress) -> Candidate:
         """Returns the simplest setting that explains the vectors, or the nearest."""
@@ -135,7 +135,7 @@ class Search:
     def lengths(self, best: Candidate) -> Way:
         """Returns how the lengths of the vectors differ from yours."""
         made, kept = self._made(best), slice(-self.width, None) if best.read.part == "last" else slice(self.width)
-        parts = (self.vectors[self._places(best)], made[:, kept], normalize(made)[:, kept])
+        parts = (self.vectors[self._places(best)], made[:, kept], _part(made, "", made.shape[1])[:, kept])
         given, plain, cut = (np.linalg.norm(part, axis=1) for part in parts)
         used = self.agree(best) if self.agree(best).any() else np.ones(len(given), bool)
         own = np.ones(len(given)) if self.machine.encoder.identity.normalize else plain
@@ -260,7 +260,9 @@ def _nearest(errors: Iterable[Errors]) -> float:
 
 def _part(vectors: Any, part: str, width: int) -> NDArray[np.float64]:
     """Returns some dimensions of vectors, scaled to unit length."""
-    return normalize((vectors[:, -width:] if part == "last" else vectors[:, :width]).astype(np.float64))
+    kept: Any = (vectors[:, -width:] if part == "last" else vectors[:, :width]).astype(np.float64)
+    unit: Any = normalize(kept)
+    return unit  # type: ignore[no-any-return]
 
 
 def _rounded_to(vectors: FloatMatrix) -> str:
@@ -354,7 +356,7 @@ def _answer(search: Search, best: Candidate, yours: Candidate, subject: str) -> 
         subject=subject,
         changes=changes,
         precision=precision,
-        explained=bool(precision) and rows[0]["agree"] >= 0.8 * len(search.rows),
+        explained=bool(precision) and bool((best.errors <= largest).mean() >= 0.8),
         settings=pd.DataFrame(rows).drop_duplicates("setting"),
         sentences=pd.DataFrame(columns),
         notes=(note,) if time.monotonic() > search.ends else (),

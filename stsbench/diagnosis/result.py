@@ -75,7 +75,7 @@ class Diagnosis(Judgement):
         return self.search.default.fits or bool(self.answer.explanations)
 
     @property
-    def _verdict(self) -> str:
+    def verdict(self) -> str:
         """Which choice explains the claim in words, or that none does and how far off the nearest is."""
         return _verdict(self.answer, self.search.beyond if self.further else None)
 

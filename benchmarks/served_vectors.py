@@ -343,7 +343,6 @@ def main():
     sentences, totals = texts(), np.zeros(5, dtype=int)
     for kind in arguments.kinds.split(","):
         plain = Plain(kind, make(kind, arguments.folder / kind))
-        own = plain.vectors(sentences)
         encoder = sb.load(
             arguments.folder / kind,
             device="cpu",

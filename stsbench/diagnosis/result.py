@@ -86,7 +86,7 @@ class Diagnosis(Judgement):
         return "\n".join([self.verdict, *(_command(self.answer, cause.best) for cause in causes)])
 
     @property
-    def _remarks(self) -> list[str]:
+    def remarks(self) -> list[str]:
         """How strong the evidence is, what is published, and what was not tried, in one line each."""
         notes = [f"note: {self.notes[0]}", *self.notes[1:]] if self.notes else []
         lines = (_remarks(self.answer), (*self.facts, *self.claim.notes), notes)

@@ -68,7 +68,7 @@ COMMANDS = [
     ("check a --margin 1", "--margin needs --baseline"),
     ("diagnose -m minilm", "name the number with --claim"),
     ("diagnose -m minilm --like v.npy --claim 3", "--like explains vectors"),
-    ("diagnose -m toys:words --like v.npy", "v.npy is not a .npy file of numbers"),
+    ("diagnose -m toys:words --like v.npy", "shape .2, 3. for 50 sentences"),
     ("diagnose a --pooling avg", "RUN determines the model and its use"),
     ("check a --baseline b --against auto", "--against and --baseline exclude each other"),
     ("check a --baseline b --tolerance 1", "--tolerance and --baseline exclude each other"),

@@ -371,7 +371,7 @@ class Machine:
                 if reading.head:
                     head: Any = network.head
                     read = head(read.to(network.model.dtype)) if head else states.pooler_output
-                made.append(network.tail(read.float()).float().numpy())
+                made.append(np.nan_to_num(network.tail(read.float()).float().numpy()))
         return [list(vectors) for vectors in zip(*made, strict=True)]
 
     def _network(self, precision: str) -> Network:

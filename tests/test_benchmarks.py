@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from small_server import serving
 
-from stsbench.data.benchmarks import sample_sentences
+from stsbench.data.corpus import load_corpus
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -46,7 +46,7 @@ SCRIPTS: list[tuple[str, str, int, str]] = [
 def script(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tiny_bert: Path) -> Iterator[Callable[[str], None]]:
     """Return a function that runs a script in this process; CORPUS, BERT and OUT stand for paths."""
     corpus = tmp_path / "corpus.txt"
-    corpus.write_text("\n".join(sample_sentences()) + "\n", encoding="utf-8")
+    corpus.write_text("\n".join(load_corpus("sample")) + "\n", encoding="utf-8")
     paths = {"CORPUS": str(corpus), "BERT": str(tiny_bert), "OUT": str(tmp_path / "out"), "PYTHON": sys.executable}
 
     def run(line: str) -> None:

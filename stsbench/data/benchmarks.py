@@ -24,8 +24,8 @@ from stsbench.data.catalogue import (
     text_variant,
 )
 from stsbench.data.layouts import PartRead, Row, read_part, rows_of
-from stsbench.data.reading import bundled_root, find_root
-from stsbench.data.rows import decode, number, read_bytes, split_lines
+from stsbench.data.reading import find_root
+from stsbench.data.rows import number
 from stsbench.data.tables import LabelledData, Pair, StsData, combined_sha256, pair_table
 
 _ITEMS = ["split", "item_id", "label", "sentence1", "sentence2"]
@@ -139,11 +139,9 @@ def labelled_pairs(task: str, data_dirs: Sequence[Path] = ()) -> StsData:
     data = load_labelled(task, data_dirs, text=next(iter(entry.texts)))
     if len(data.classes) != 2 or data.items["sentence2"].isna().any():
         raise UserError(f"{entry.task} does not have pairs with two labels.")
-    gold = data.items["label"].map(data.classes.index)
-    columns = (data.items[name] for name in ("item_id", "sentence1", "sentence2"))
     pairs = pair_table(
-        Pair(entry.task, "all", item, label, first, second)
-        for label, item, first, second in zip(gold, *columns, strict=True)
+        Pair(entry.task, "all", item, data.classes.index(label), *sentences)
+        for _, item, label, *sentences in data.items[_ITEMS].itertuples(index=False, name=None)
     )
     account = {name: getattr(data, name) for name in ("status", "sha256", "files", "problems")}
     return StsData(entry.task, "all", data.text, pairs, (0.0, 1.0), **account)
@@ -157,16 +155,6 @@ def load_sample() -> StsData:
     ('sample', 'verified', ['subset', 'split', 'pair_id', 'gold'])
     """
     return load_sts("sample", text="sample")
-
-
-def sample_sentences() -> tuple[str, ...]:
-    """Reads the sample's training sentences (`sample/sentences.txt`).
-
-    >>> len(sample_sentences())
-    400
-    """
-    path = bundled_root(source("sample")) / "sentences.txt"
-    return tuple(split_lines(decode(read_bytes(path), path, "utf-8")))
 
 
 def _wrong_kind(entry: DataSet, what: str, kind: str) -> UserError:
@@ -215,7 +203,7 @@ def _pairs_of(read: PartRead, variant: TextVariant, entry: DataSet) -> list[Pair
     low, high = entry.gold_range
     pairs = [_pair(row, entry.task, low, high) for row in rows_of(read, variant)]
     # A copy that was rescaled from 0 to 5 to 0 to 1 shows only in its highest score.
-    is_known = all(file.sha256 == file.entry.expected for file in read.files)
+    is_known = all(file.sha256 == file.entry.sha256 for file in read.files)
     highest = max((pair.gold for pair in pairs), default=high)
     if not is_known and highest < (low + high) / 2:
         raise UserError(

@@ -15,9 +15,6 @@ from stsbench.base.words import plain_name, suggestion
 SENTEVAL = "senteval"
 """The text that the papers score: SentEval's release."""
 
-UNVERIFIED: Literal["unverified"] = "unverified"
-"""In place of an unknown hash."""
-
 Label = int | str
 """A class of a labelled task, as spelled in its files."""
 
@@ -27,24 +24,16 @@ class _CatalogueModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class _Hashed(_CatalogueModel):
-    sha256: str = UNVERIFIED
-
-    @property
-    def expected(self) -> str | None:
-        """The hash of the file, None if it is unknown."""
-        return None if self.sha256 == UNVERIFIED else self.sha256
-
-
-class CatalogueFile(_Hashed):
+class CatalogueFile(_CatalogueModel):
     """A file of a data set.
 
-    `path` is relative to a root of the file's source; `lines` includes a header, and is None if it is unknown. A
-    file that was never available has the hash `"unverified"`.
+    `path` is relative to a root of the file's source; `lines` includes a header. Lines and hash are None if they
+    are unknown.
     """
 
     path: str
     lines: int | None = None
+    sha256: str | None = None
 
 
 class CataloguePart(_CatalogueModel):
@@ -121,8 +110,8 @@ class TextVariant(_CatalogueModel):
     @property
     def assurance(self) -> Literal["verified", "hash known", "unverified"]:
         """Whether the files were read for this catalogue; if not, whether their hashes are known."""
-        if not all(file.expected for file in self.files):
-            return UNVERIFIED
+        if not all(file.sha256 for file in self.files):
+            return "unverified"
         return "hash known" if self.note else "verified"
 
     @property
@@ -161,11 +150,11 @@ class DataSet(_CatalogueModel):
         return SENTEVAL if SENTEVAL in self.texts else next(iter(self.texts))
 
 
-class Source(_Hashed):
+class Source(_CatalogueModel):
     """The origin of files, and their places in a data folder.
 
-    `roots` are tried in order below each data folder. `sha256` is `"unverified"` if the hash of the download is
-    unknown; unpacked files are still compared with their own hashes. The address of the kind `files` ends in a
+    `roots` are tried in order below each data folder. `sha256` is None if the hash of the download is unknown;
+    unpacked files are still compared with their own hashes. The address of the kind `files` ends in a
     slash and is followed by the paths of the files. `of_default_tasks` is False if no default group of tasks needs
     the source.
     """
@@ -175,6 +164,7 @@ class Source(_Hashed):
     kind: Literal["archive", "file", "files", "by-hand", "bundled"]
     address: str
     roots: tuple[str, ...]
+    sha256: str | None = None
     folder: str | None = None
     documentation: str
     licence: str

@@ -78,8 +78,8 @@ def verify(
     print_result(result, output)
     counts = result.rows["status"].value_counts().items()
     print_notes(", ".join(f"{count} files {status}" for status, count in counts), quiet=output.quiet)
-    print_notes(*result.advice())
-    if not result.is_whole:
+    print_notes(*result.advice)
+    if result.advice:
         raise typer.Exit(1)
 
 

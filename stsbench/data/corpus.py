@@ -163,23 +163,18 @@ def load_triples(triples: str | Path = BUNDLED, kinds: Sequence[str] = ()) -> Tr
     >>> len(probes.rows), probes.rows[0].paraphrase
     (40, 'The farmer sold his baot before the winter.')
     """
-    if str(triples) == BUNDLED:
-        bundled = Path(str(files("stsbench.data").joinpath("probes", "triples.tsv")))
-        read = _read_file(bundled)._replace(name=BUNDLED)
-    else:
-        read = _read_file(Path(triples).expanduser())
-    known = list(dict.fromkeys(triple.kind for triple in read.rows))
-    for kind in kinds:
-        if kind not in known:
-            raise UserError(f"{read.name} has no triples of the kind {kind!r}: {suggestion(kind, known)}")
-    chosen = list(dict.fromkeys(kinds)) or known
-    return read._replace(rows=tuple(triple for kind in chosen for triple in read.rows if triple.kind == kind))
-
-
-def _read_file(path: Path) -> Triples:
-    table = read_table(path, _TRIPLES)
-    triples = [Triple(*row) for row in table.frame[[*COLUMNS]].itertuples(index=False)]
-    for line, triple in zip(table.frame["line"], triples, strict=True):
+    bundled = Path(str(files("stsbench.data").joinpath("probes", "triples.tsv")))
+    is_bundled = str(triples) == BUNDLED
+    path = bundled if is_bundled else Path(triples).expanduser()
+    table, name = read_table(path, _TRIPLES), BUNDLED if is_bundled else path.name
+    rows = [Triple(*row) for row in table.frame[[*COLUMNS]].itertuples(index=False)]
+    for line, triple in zip(table.frame["line"], rows, strict=True):
         if len({*triple[1:]}) < len(triple[1:]):
             raise UserError(f"{table.rows.at(line)}: two sentences are the same text; fix or delete the line.")
-    return Triples(path.name, tuple(triples), table.rows.notes)
+    known = list(dict.fromkeys(triple.kind for triple in rows))
+    for kind in kinds:
+        if kind not in known:
+            raise UserError(f"{name} has no triples of the kind {kind!r}: {suggestion(kind, known)}")
+    chosen = list(dict.fromkeys(kinds)) or known
+    of_kinds = tuple(triple for kind in chosen for triple in rows if triple.kind == kind)
+    return Triples(name, of_kinds, table.rows.notes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,6 @@ from stsbench.base.errors import UserError
 from stsbench.base.words import plain_name, suggestion
 from stsbench.data.benchmarks import load_sts
 from stsbench.data.catalogue import (
-    UNVERIFIED,
     CatalogueFile,
     DataSet,
     TextVariant,
@@ -28,8 +26,8 @@ from stsbench.data.catalogue import (
 )
 from stsbench.data.layouts import read_catalogued
 from stsbench.data.reading import bundled_root, places, remedy, root_in
-from stsbench.data.tables import StsData, folded_ids, load_pairs, unordered_pairs
-from stsbench.render.table import Result, Table, Tables
+from stsbench.data.tables import DataOverview, StsData, folded_ids, load_pairs, unordered_pairs
+from stsbench.render.table import Table, Tables
 from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.intervals import detectable, difference_error
 
@@ -37,43 +35,13 @@ CORRELATION, BETWEEN = 0.8, 0.9
 """The smallest difference is computed for two models with these correlations: with gold, and with each other."""
 
 _Numbers = list[tuple[str, str, float]]
-"""Rows of `Description.numbers`."""
+"""Rows of `describe`."""
 
 
-@dataclass(frozen=True)
-class Description(Result):
-    """What is in a table of scored pairs.
-
-    Attributes:
-        name: the task or file.
-        rows: one row per number: about (its subject), what, value.
-        notes: how to read the numbers.
-    """
-
-    name: str
-    rows: pd.DataFrame
-    notes: tuple[str, ...]
-
-    @property
-    def frame(self) -> pd.DataFrame:
-        """One row per number; see `rows`."""
-        return self.rows
-
-    def value(self, about: str, what: str) -> float:
-        """Returns one of the numbers; a KeyError if there is no such number."""
-        rows = self.rows[(self.rows["about"] == about) & (self.rows["what"] == what)]
-        if rows.empty:
-            raise KeyError(f"{about}, {what}")
-        return float(rows["value"].iloc[0])  # Narrow bins may have the same label.
-
-    def table(self) -> Tables:
-        """Returns the numbers."""
-        shown = self.rows.assign(value=[f"{round(value, 2):,.12g}" for value in self.rows["value"]])
-        return Tables([Table(shown, self.name, notes=self.notes)])
-
-
-def describe(data: str | Path, *, subset_column: str = "subset", data_dirs: Sequence[Path] = ()) -> Description:
+def describe(data: str | Path, *, subset_column: str = "subset", data_dirs: Sequence[Path] = ()) -> DataOverview:
     """Describes scored pairs: counts, lengths, scores, repetitions, shared sentences.
+
+    Columns: about (the subject of a number), what, value.
 
     The smallest detectable difference is given for an assumed pair of models, as two limits: if all pairs were
     independent, and if each chain of pairs with shared sentences counted as one. For real models, use `plan` with
@@ -87,9 +55,8 @@ def describe(data: str | Path, *, subset_column: str = "subset", data_dirs: Sequ
     Raises:
         UserError: if the file cannot be read, or no correlation is defined on it.
 
-    >>> about = describe("sample")
-    >>> about.value("pairs", "all"), about.value("sentences", "distinct")
-    (252.0, 504.0)
+    >>> describe("sample").frame.head(2).values.tolist()
+    [['pairs', 'all', 252.0], ['pairs', 'subsets', 7.0]]
     """
     pairs = _read(data, subset_column, data_dirs)
     name = pairs.task if pairs.split in {"all", "test"} else f"{pairs.task}:{pairs.split}"
@@ -106,15 +73,14 @@ def describe(data: str | Path, *, subset_column: str = "subset", data_dirs: Sequ
     counts, edges = np.histogram(gold, bins=10)
     bins = zip(edges[:-1], edges[1:], counts, strict=True)
     rows += [("histogram", f"{low:g} to {high:g}", int(count)) for low, high, count in bins]
-    return Description(
-        name,
-        pd.DataFrame(rows, columns=["about", "what", "value"]),
-        (
-            "repeated: pairs whose sentences are another pair, too, by letters and digits, in either order.",
-            f"smallest difference: with 80 % power at 5 %, for two models that correlate {CORRELATION:g} with the "
-            f"scores and {BETWEEN:g} with each other; for two records, use `stsbench plan`.",
-        ),
+    frame = pd.DataFrame(rows, columns=["about", "what", "value"])
+    shown = frame.assign(value=[f"{round(value, 2):,.12g}" for value in frame["value"]])
+    notes = (
+        "repeated: pairs whose sentences are another pair, too, by letters and digits, in either order.",
+        f"smallest difference: with 80 % power at 5 %, for two models that correlate {CORRELATION:g} with the "
+        f"scores and {BETWEEN:g} with each other; for two records, use `stsbench plan`.",
     )
+    return DataOverview(frame, Tables([Table(shown, name, notes=notes)]))
 
 
 def _read(data: str | Path, subset_column: str, data_dirs: Sequence[Path]) -> StsData:
@@ -176,50 +142,7 @@ def _depending(sharing: Sharing) -> _Numbers:
     ]
 
 
-_GOOD = ("ok", UNVERIFIED)
-"""The statuses of `verify` that need no action."""
-
 _SPLITS_SHOWN = 3
-
-
-@dataclass(frozen=True)
-class DataOverview(Result):
-    """The result of `stsbench data list` and `verify`.
-
-    Attributes:
-        rows: all rows and columns.
-        headlines: those in the table for readers.
-    """
-
-    rows: pd.DataFrame
-    headlines: pd.DataFrame
-
-    @property
-    def frame(self) -> pd.DataFrame:
-        """All rows and columns; see the functions."""
-        return self.rows
-
-    def table(self) -> Tables:
-        """Returns the headlines; no table if there are none."""
-        return Tables([Table(self.headlines)] if len(self.headlines) else [])
-
-    @property
-    def is_whole(self) -> bool:
-        """Of `verify`, whether every file is present and, if its hash is known, the catalogued one."""
-        return bool(self.rows["status"].isin(_GOOD).all())
-
-    def advice(self) -> list[str]:
-        """Returns, of `verify`, a sentence for each source with wrong files: the first of them, and what to do."""
-        # Two tasks may have a file in common.
-        files = self.rows.drop_duplicates(["source", "file"])
-        wrong = files[~files["status"].isin(_GOOD)]
-        return [
-            f"{name}: {len(of_source)} of {(files['source'] == name).sum()} files are not the catalogued ones, "
-            f"the first is {Path(first['folder']) / first['file']} ({first['status']}): "
-            f"{remedy(source(str(name)))}."
-            for name, of_source in wrong.groupby("source", sort=False)
-            for first in of_source.head(1).to_dict("records")
-        ]
 
 
 def list_data(data_dirs: Sequence[Path] = ()) -> DataOverview:
@@ -266,7 +189,7 @@ def list_data(data_dirs: Sequence[Path] = ()) -> DataOverview:
         files=rows["assurance"],
         here=rows["found"].map(lambda folder: "yes" if folder else "no"),
     )
-    return DataOverview(rows, headlines)
+    return DataOverview(rows, Tables([Table(headlines)]))
 
 
 def verify(data_dirs: Sequence[Path] = (), *, what: Sequence[str] = ()) -> DataOverview:
@@ -284,8 +207,8 @@ def verify(data_dirs: Sequence[Path] = (), *, what: Sequence[str] = ()) -> DataO
     Raises:
         UserError: if a named folder does not exist, or there is no such source or task.
 
-    >>> verify(what=["sample"]).is_whole
-    True
+    >>> verify(what=["sample"]).advice
+    ()
     """
     rows = pd.DataFrame(
         {"task": entry.task, "text": text, "source": variant.source} | _verdict(_root(variant, data_dirs), file)
@@ -294,8 +217,20 @@ def verify(data_dirs: Sequence[Path] = (), *, what: Sequence[str] = ()) -> DataO
     ).astype({"expected_lines": "Int64", "found_lines": "Int64"})
     # Several parts may be in one file. For an absent source the advice is enough.
     rows = rows.drop_duplicates(["task", "text", "file"], ignore_index=True)
-    wrong = (rows["status"] != "ok") & (rows["folder"] != "")
-    return DataOverview(rows, rows.loc[wrong, ["task", "text", "file", "status"]])
+    shown = rows.loc[(rows["status"] != "ok") & (rows["folder"] != ""), ["task", "text", "file", "status"]]
+    return DataOverview(rows, Tables([Table(shown)] * bool(len(shown))), tuple(_advice(rows)))
+
+
+def _advice(rows: pd.DataFrame) -> Iterator[str]:
+    # Two tasks may have a file in common.
+    wrong = rows[~rows["status"].isin(["ok", "unverified"])].drop_duplicates(["source", "file"])
+    for name, of_source in wrong.groupby("source", sort=False):
+        first = of_source.iloc[0]
+        files = rows.loc[rows["source"] == name, "file"].nunique()
+        yield (
+            f"{name}: {len(of_source)} of {files} files are not the catalogued ones, the first is "
+            f"{Path(first['folder']) / first['file']} ({first['status']}): {remedy(source(str(name)))}."
+        )
 
 
 def _variants() -> Iterator[tuple[DataSet, str, TextVariant]]:
@@ -336,7 +271,7 @@ def _verdict(root: Path | None, file: CatalogueFile) -> dict[str, object]:
         "status": "missing",
         "expected_lines": file.lines,
         "found_lines": None,
-        "expected_sha256": file.sha256,
+        "expected_sha256": file.sha256 or "unverified",
         "found_sha256": "",
         "folder": str(root or ""),
     }
@@ -347,7 +282,7 @@ def _verdict(root: Path | None, file: CatalogueFile) -> dict[str, object]:
         read = read_catalogued(root, file, "latin-1")
     except UserError:
         return verdict | {"status": "unreadable"}
-    status = UNVERIFIED if file.expected is None else "ok" if read.sha256 == file.expected else "modified"
+    status = {None: "unverified", read.sha256: "ok"}.get(file.sha256, "modified")
     return verdict | {"status": status, "found_lines": len(read.lines), "found_sha256": read.sha256}
 
 

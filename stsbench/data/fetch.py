@@ -134,10 +134,10 @@ def _get_files(chosen: Source, expected: Sequence[CatalogueFile], folder: Path, 
     address = address_of(chosen)
     if chosen.kind == "file":
         path = folder / chosen.file_name
-        files = {path: (address, chosen.expected)}
+        files = {path: (address, chosen.sha256)}
     else:
         path = folder / (chosen.folder or "")
-        files = {path / file.path: (address + quote(file.path), file.expected) for file in expected}
+        files = {path / file.path: (address + quote(file.path), file.sha256) for file in expected}
     fresh = False
     for file, (url, sha256) in files.items():
         if file.is_file():
@@ -152,7 +152,7 @@ def _get_files(chosen: Source, expected: Sequence[CatalogueFile], folder: Path, 
 
 def _get_archive(chosen: Source, expected: Sequence[CatalogueFile], folder: Path, progress: Progress) -> Fetched:
     target = folder / (chosen.folder or "")
-    verified = chosen.expected is not None or all(file.expected for file in expected)
+    verified = chosen.sha256 is not None or all(file.sha256 for file in expected)
     different = _differences(target, expected)
     if not different:
         return Fetched(target, verified, fresh=False)
@@ -163,7 +163,7 @@ def _get_archive(chosen: Source, expected: Sequence[CatalogueFile], folder: Path
         )
     archive = folder / chosen.file_name
     try:
-        download(address_of(chosen), archive, chosen.expected, progress)
+        download(address_of(chosen), archive, chosen.sha256, progress)
         progress(f"unpacking {archive.name}", 0, 0)
         _unpack_to(target, archive, chosen, expected)
     finally:
@@ -213,5 +213,5 @@ def _differences(root: Path, expected: Sequence[CatalogueFile]) -> list[Catalogu
     return [
         file
         for file in expected
-        if not (root / file.path).is_file() or file.expected not in {None, sha256_of(root / file.path)}
+        if not (root / file.path).is_file() or file.sha256 not in {None, sha256_of(root / file.path)}
     ]

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import require_file, sha256_of
 from stsbench.data.catalogue import CatalogueFile, CataloguePart, Columns, TextVariant
 from stsbench.data.rows import decode, number, open_rows, read_bytes, split_lines
 from stsbench.data.tables import FileRead
@@ -33,12 +32,12 @@ class CataloguedLines:
     @property
     def read(self) -> FileRead:
         """The file for the record."""
-        return FileRead(self.entry.path, self.sha256, self.entry.expected)
+        return FileRead(self.entry.path, self.sha256, self.entry.sha256)
 
     @property
     def problem(self) -> str | None:
         """A sentence on how the file differs from the catalogued one, or None."""
-        if self.entry.expected in {None, self.sha256}:
+        if self.entry.sha256 in {None, self.sha256}:
             return None
         how = f"expected sha256 {self.entry.sha256[:12]}..., found {self.sha256[:12]}..."
         if self.lines and self.entry.lines not in {None, len(self.lines)}:
@@ -50,13 +49,12 @@ class CataloguedLines:
         return f"{self.path}, line {line}"
 
 
-def read_catalogued(root: Path, entry: CatalogueFile, encoding: str) -> CataloguedLines:
-    """Reads a catalogued file below `root`."""
+def read_catalogued(root: Path, entry: CatalogueFile, encoding: str | None) -> CataloguedLines:
+    """Reads a catalogued file below `root`; no lines if it has no encoding."""
     path = root / entry.path
     data = read_bytes(path)
-    return CataloguedLines(
-        path, split_lines(decode(data, path, encoding)), hashlib.sha256(data).hexdigest(), entry
-    )
+    lines = split_lines(decode(data, path, encoding)) if encoding else []
+    return CataloguedLines(path, lines, hashlib.sha256(data).hexdigest(), entry)
 
 
 class PartRead(NamedTuple):
@@ -68,17 +66,12 @@ class PartRead(NamedTuple):
 
 def read_part(root: Path, part: CataloguePart, variant: TextVariant) -> PartRead:
     """Reads the files of a part below `root`, which must not be empty."""
-    files = []
-    for file in part.files:
-        path = root / file.path
-        require_file(path)
-        if not path.stat().st_size:
-            raise UserError(f"{path} is empty: get it again.")
-        if variant.layout == "named":
-            files.append(CataloguedLines(path, [], sha256_of(path), file))
-        else:
-            files.append(read_catalogued(root, file, variant.encoding))
-    return PartRead(part, tuple(files))
+    encoding = None if variant.layout == "named" else variant.encoding
+    files = tuple(read_catalogued(root, file, encoding) for file in part.files)
+    for file in files:
+        if not file.path.stat().st_size:
+            raise UserError(f"{file.path} is empty: get it again.")
+    return PartRead(part, files)
 
 
 class Row(NamedTuple):

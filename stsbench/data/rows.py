@@ -163,15 +163,13 @@ def _open(path: Path) -> BinaryIO:
 def _csv_cells(path: Path, delimiter: str) -> Iterator[_NumberedTexts]:
     # A line end inside quotes belongs to the cell.
     reader = csv.reader((text for _, text in _lines_with_ends(path)), strict=True, delimiter=delimiter)
-    while True:
-        line = reader.line_num + 1
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise UserError(f"{path}, line {line}: not valid CSV ({error}); fix its quotes.") from error
-        yield line, cells
+    line = 1
+    try:
+        for cells in reader:
+            yield line, cells
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise UserError(f"{path}, line {line}: not valid CSV ({error}); fix its quotes.") from error
 
 
 def _delimited(
@@ -250,10 +248,8 @@ def _of_records(path: Path, records: Iterator[tuple[int, Any]], names: Sequence[
             if not names:
                 differing += [name for name in record if name not in columns]
             if differing:
-                at = f"{path}, {unit} {line}"
-                raise UserError(
-                    f"{at}: {differing[0]!r} is missing here or in the first {unit}; use the same names."
-                )
+                problem = f"{differing[0]!r} is missing here or in the first {unit}; use the same names."
+                raise UserError(f"{path}, {unit} {line}: {problem}")
             yield line, [record[name] for name in columns]
 
     return Rows(path, columns, rows(), unit)

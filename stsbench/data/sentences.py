@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from stsbench.base.errors import UserError
-from stsbench.data.benchmarks import load_labelled, load_sts, sample_sentences
+from stsbench.data.benchmarks import load_labelled, load_sts
 from stsbench.data.catalogue import (
     SENTEVAL,
     data_set,
@@ -27,9 +27,9 @@ from stsbench.data.catalogue import (
 )
 from stsbench.data.corpus import SAMPLE, is_header, load_corpus, require_room_for
 from stsbench.data.rows import TABLES, number, open_rows, suffix_of
-from stsbench.data.tables import IDS, LETTERS, RELEASED, LabelledData, StsData, unordered_pairs
+from stsbench.data.tables import IDS, LETTERS, RELEASED, DataOverview, LabelledData, StsData, unordered_pairs
 from stsbench.render.formats import unique_labels
-from stsbench.render.table import Result, Table, Tables
+from stsbench.render.table import Table, Tables
 
 _KINDS = {"sts": ("sts",), "transfer": ("labelled",), "all": ("sts", "labelled")}
 
@@ -99,7 +99,7 @@ def sentences_in(data: StsData | LabelledData) -> list[str]:
 def _read(name: str, data_dirs: Sequence[Path]) -> Sentences:
     match name.casefold():
         case "sample-sentences":
-            return Sentences("sample-sentences", sample_sentences())
+            return Sentences("sample-sentences", load_corpus(SAMPLE))
         case "sts":
             return _joined("sts", [_of_task(task, data_dirs) for task in paper_tasks()])
         case "nli":
@@ -222,66 +222,19 @@ _NOTES = (
 )
 
 
-@dataclass(frozen=True)
-class DataOverlap(Result):
-    """What sets of sentences and pairs share.
-
-    Attributes:
-        rows: one row per two sets, unit and way of comparing: a, b, unit ("sentences" or "pairs"), same ("as
-            released" or "letters and digits"), distinct a, distinct b (how many each has), shared a, shared b (how
-            many of those the other has, too), rows a, rows b (the rows concerned: a pair may be repeated, a
-            sentence be in several pairs). If a and b are the same set, shared are those in several rows.
-    """
-
-    rows: pd.DataFrame
-
-    @property
-    def frame(self) -> pd.DataFrame:
-        """All counts; see `rows`."""
-        return self.rows
-
-    def table(self) -> Tables:
-        """Returns a row for two sets that share something, and one for each set with repetitions."""
-        inside = self.rows["a"] == self.rows["b"]
-        captions = {
-            "Shared by two sets: distinct sentences and pairs": self._wide(self.rows[~inside]),
-            "Repeated within a set: distinct sentences or pairs of several rows": self._wide(self.rows[inside]),
-        }
-        shown = {caption: frame for caption, frame in captions.items() if len(frame)}
-        notes = [()] * (len(shown) - 1) + [_NOTES]
-        return Tables(
-            Table(frame, caption, decimals=1, notes=below)
-            for (caption, frame), below in zip(shown.items(), notes, strict=False)
-        )
-
-    def _wide(self, rows: pd.DataFrame) -> pd.DataFrame:
-        shown = []
-        for (a, b), group in rows.groupby(["a", "b"], sort=False):
-            counts = {(row["unit"], row["same"]): row for row in group.to_dict("records")}
-            if not group["shared a"].any():
-                continue
-            shared = {key: row["shared a"] for key, row in counts.items()}
-            main = counts.get((PAIRS, LETTERS)) or counts[SENTENCES, LETTERS]
-            row: dict[str, object] = {"a": a, "b": b} if a != b else {"set": a}
-            for unit in (SENTENCES, PAIRS):
-                row[unit] = shared.get((unit, RELEASED))
-                row[f"{unit}, letters"] = shared.get((unit, LETTERS))
-            row["% of a" if a != b else "%"] = 100 * main["shared a"] / main["distinct a"]
-            row |= {"% of b": 100 * main["shared b"] / main["distinct b"]} if a != b else {"rows": main["rows a"]}
-            shown.append(row)
-        frame = pd.DataFrame(shown).dropna(axis="columns", how="all")
-        counted = [name for name in frame if not str(name).startswith(("%", "a", "b", "set"))]
-        return frame.astype(dict.fromkeys(counted, "Int64"))
-
-
 def overlap(
     tasks: Sequence[str] = (),
     *,
     corpora: Sequence[str | Path] = (),
     columns: Sequence[str] | None = None,
     data_dirs: Sequence[Path] = (),
-) -> DataOverlap:
-    """Counts the sentences and pairs that data sets share.
+) -> DataOverview:
+    """Counts the sentences and pairs that data sets share, one row per two sets, unit and way of comparing.
+
+    Columns: a, b, unit ("sentences" or "pairs"), same ("as released" or "letters and digits"), distinct a,
+    distinct b (how many each has), shared a, shared b (how many of those the other has, too), rows a, rows b (the
+    rows concerned: a pair may be repeated, a sentence be in several pairs). If a and b are the same set, those in
+    several rows are shared.
 
     Args:
         tasks: the tasks, such as `STS16` (each split is a set), `STS-B:train`, `STS12@raw` or, as one set,
@@ -306,7 +259,35 @@ def overlap(
         for label, corpus in zip(labels, corpora, strict=True)
     ]
     compared = product(sets, read) if read else combinations_with_replacement(sets, 2)
-    return DataOverlap(pd.DataFrame([row for a, b in compared for row in _compare(a, b)]))
+    rows = pd.DataFrame([row for a, b in compared for row in _compare(a, b)])
+    inside = rows["a"] == rows["b"]
+    captions = {
+        "Shared by two sets: distinct sentences and pairs": _wide(rows[~inside]),
+        "Repeated within a set: distinct sentences or pairs of several rows": _wide(rows[inside]),
+    }
+    shown = [(frame, caption) for caption, frame in captions.items() if len(frame)]
+    notes = [()] * (len(shown) - 1) + [_NOTES]
+    tables = (Table(*of, decimals=1, notes=below) for of, below in zip(shown, notes, strict=False))
+    return DataOverview(rows, Tables(tables))
+
+
+def _wide(rows: pd.DataFrame) -> pd.DataFrame:
+    shown = []
+    for (a, b), group in rows.groupby(["a", "b"], sort=False):
+        counts = {(row["unit"], row["same"]): row for row in group.to_dict("records")}
+        if not group["shared a"].any():
+            continue
+        shared = {key: row["shared a"] for key, row in counts.items()}
+        main = counts.get((PAIRS, LETTERS)) or counts[SENTENCES, LETTERS]
+        row: dict[str, object] = {"a": a, "b": b} if a != b else {"set": a}
+        for unit in (SENTENCES, PAIRS):
+            row |= {unit: shared.get((unit, RELEASED)), f"{unit}, letters": shared.get((unit, LETTERS))}
+        row["% of a" if a != b else "%"] = 100 * main["shared a"] / main["distinct a"]
+        row |= {"% of b": 100 * main["shared b"] / main["distinct b"]} if a != b else {"rows": main["rows a"]}
+        shown.append(row)
+    frame = pd.DataFrame(shown).dropna(axis="columns", how="all")
+    counted = [name for name in frame if not str(name).startswith(("%", "a", "b", "set"))]
+    return frame.astype(dict.fromkeys(counted, "Int64"))
 
 
 _Keys = dict[tuple[str, str], list[Collection[object]]]

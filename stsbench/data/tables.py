@@ -17,6 +17,7 @@ from stsbench.base.files import require_file, sha256_of
 from stsbench.base.machine import require_memory
 from stsbench.data.reading import Column, Schema, as_number, as_sentence, read_table
 from stsbench.data.rows import PACKED
+from stsbench.render.table import Result, Tables
 
 if TYPE_CHECKING:
     from stsbench.data.catalogue import Label
@@ -80,10 +81,8 @@ def id_columns(first: Iterable[str], second: Iterable[str | None]) -> dict[str, 
     """
     left = list(first)
     right = [one if other is None else other for one, other in zip(left, second, strict=True)]
-    by_name = ((SENTENCES, sentence_ids), (FOLDED, folded_ids))
-    return {
-        name: ids_of(side) for names, ids_of in by_name for name, side in zip(names, (left, right), strict=True)
-    }
+    ways = ((SENTENCES, sentence_ids), (FOLDED, folded_ids))
+    return {name: ids_of(side) for names, ids_of in ways for name, side in zip(names, (left, right), strict=True)}
 
 
 def unordered_pairs(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> list[tuple[int, int]]:
@@ -95,6 +94,15 @@ def unordered_pairs(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> li
     """
     low, high = np.minimum(first, second).tolist(), np.maximum(first, second).tolist()
     return list(zip(low, high, strict=True))
+
+
+def pair_numbers(first: Iterable[str], second: Iterable[str]) -> list[tuple[int, int]]:
+    """Returns the two folded ids of each pair of sentences, the lower one first.
+
+    >>> pair_numbers(["It's a dog."], ["A cat."]) == pair_numbers(["a cat"], ["it 's a dog ."])
+    True
+    """
+    return unordered_pairs(folded_ids(first), folded_ids(second))
 
 
 def sentences_met(texts: Iterable[str], sets: Mapping[str, Iterable[str]]) -> dict[str, tuple[int, int, int]]:
@@ -206,6 +214,30 @@ class LabelledData:
     problems: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class DataOverview(Result):
+    """The result of `describe`, `list_data`, `verify` and `overlap`.
+
+    Attributes:
+        rows: all rows and columns; see the functions.
+        tables: those for readers.
+        advice: of `verify`, a sentence for each source with wrong files: the first of them, and what to do.
+    """
+
+    rows: pd.DataFrame
+    tables: Tables
+    advice: tuple[str, ...] = ()
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """All rows and columns."""
+        return self.rows
+
+    def table(self) -> Tables:
+        """Returns the tables for readers."""
+        return self.tables
+
+
 def pair_table(pairs: Iterable[Pair]) -> pd.DataFrame:
     """Returns pairs as a table, without the columns `design` and `ratings` if no pair has them."""
     # Text stays Python's `str`: a sentence may have characters that pandas' own strings cannot hold.
@@ -261,10 +293,10 @@ def load_pairs(path: str | Path, subset_column: str = _SUBSET) -> StsData:
     table = read_table(path, Schema("pair", (*PAIRS, subset), [column.name for column in PAIRS], _ABSENT))
     task = Path(path.stem).stem if path.suffix.lower() in PACKED else path.stem
     named = table.frame if _SUBSET in table.frame else table.frame.assign(subset=task)
-    columns = (named[name] for name in (_SUBSET, "line", "score", "sentence1", "sentence2"))
+    columns = [_SUBSET, "line", "score", "sentence1", "sentence2"]
     pairs = pair_table(
-        Pair(subset, "all", str(line), gold, first, second)
-        for subset, line, gold, first, second in zip(*columns, strict=True)
+        Pair(subset, "all", str(line), *others)
+        for subset, line, *others in named[columns].itertuples(index=False, name=None)
     )
     _require_varied_scores(pairs, path)
     header = table.headers.get(_SUBSET, _SUBSET)

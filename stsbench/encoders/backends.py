@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 from stsbench.base.errors import MODELS, PACKAGES, UserError, missing, require
 from stsbench.base.files import atomic_folder, cache_dir, fingerprint
 from stsbench.base.words import suggestion
-from stsbench.data.benchmarks import load_sample, sample_sentences
+from stsbench.data.benchmarks import load_sample
+from stsbench.data.corpus import load_corpus
 from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers
 from stsbench.encoders.poolers import AUTO
 from stsbench.encoders.protocol import TokenSequence
@@ -115,7 +116,7 @@ def calibration() -> tuple[tuple[str, ...], str]:
     """
     pairs = load_sample().pairs
     scored = {*pairs["sentence1"], *pairs["sentence2"]}
-    texts = [text for text in sample_sentences() if text not in scored]
+    texts = [text for text in load_corpus("sample") if text not in scored]
     drawn = np.random.default_rng(0).permutation(len(texts))[:CALIBRATION_SENTENCES]
     chosen = tuple(texts[row] for row in drawn)
     return chosen, hashlib.sha256("\n".join(chosen).encode()).hexdigest()[:4]

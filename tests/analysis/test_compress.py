@@ -14,7 +14,8 @@ from scipy.stats import kendalltau, spearmanr
 import stsbench as sb
 from stsbench.analysis.compress import verdict_on
 from stsbench.base.errors import UserError
-from stsbench.data.benchmarks import load_sample, sample_sentences
+from stsbench.data.benchmarks import load_sample
+from stsbench.data.corpus import load_corpus
 from stsbench.data.tables import same_letters
 from stsbench.encoders.plan import embed
 from stsbench.statistics.dependence import Variance
@@ -39,7 +40,7 @@ def by_plain_numpy(encode: Encode, cell: dict[str, Any], seed: int = 0) -> list[
     """Return the scores of a smaller vector on the sample, a score a draw: slowly, each from the start."""
     pairs = load_sample().pairs
     seen = {same_letters(text) for text in [*pairs["sentence1"], *pairs["sentence2"]]}
-    others = encode([text for text in sample_sentences() if same_letters(text) not in seen]).astype(np.float32)
+    others = encode([text for text in load_corpus("sample") if same_letters(text) not in seen]).astype(np.float32)
     sides = [encode(list(pairs[side])).astype(np.float32) for side in ("sentence1", "sentence2")]
     width, size = others.shape[1], cell["dimensions"]
     if cell["kept"] == "PCA":
@@ -125,7 +126,7 @@ def test_the_smallest_vector_is_the_one_of_the_fewest_bytes_that_passes(hash_enc
 
 def test_another_metric_has_its_scores_and_no_range_of_spearman(hash_encode: Encode) -> None:
     record = sb.evaluate(hash_encode, "sample", protocol=sb.protocol(metric="kendall"), intervals=NO_INTERVALS)
-    embed(sb.load(hash_encode), list(sample_sentences()))
+    embed(sb.load(hash_encode), list(load_corpus("sample")))
     frame = sb.compress(record, sizes=SIZES, intervals=NO_INTERVALS).frame
     pairs = load_sample().pairs
     left, right = (hash_encode(list(pairs[side]))[:, :3] for side in ("sentence1", "sentence2"))

@@ -9,7 +9,8 @@ import pytest
 
 import stsbench as sb
 from stsbench.analysis import ANALYSES, analysis
-from stsbench.data.benchmarks import load_sample, sample_sentences
+from stsbench.data.benchmarks import load_sample
+from stsbench.data.corpus import load_corpus
 
 FIRST_PAIR = tuple(load_sample().pairs.iloc[0][["sentence1", "sentence2"]])
 
@@ -98,7 +99,9 @@ def test_a_mistake_is_one_sentence(
     name: str, encode: Any, options: Any, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for file, text in (FILES | {"few.txt": "\n".join(sample_sentences()[:2]), "own.txt": FIRST_PAIR[0]}).items():
+    for file, text in (
+        FILES | {"few.txt": "\n".join(load_corpus("sample")[:2]), "own.txt": FIRST_PAIR[0]}
+    ).items():
         Path(file).write_text(text, encoding="utf-8")
     parameters = analysis(name).parameters
     data = {"tasks": ["sample"]} if "tasks" in parameters else {"task": "sample"} if "task" in parameters else {}

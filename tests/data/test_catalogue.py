@@ -84,7 +84,6 @@ def test_the_catalogue_lists_every_task_and_text():
 
 def test_verifying_names_the_files_that_are_missing_or_differ_and_the_remedy(small_senteval):
     result = verify([small_senteval])
-    assert not result.is_whole
     video = row(result.frame, text="senteval", file="STS/STS12-en-test/STS.gs.MSRvid.txt")
     assert (video["status"], video["expected_lines"], video["found_lines"]) == ("modified", 750, 3)
     assert video["found_sha256"] != video["expected_sha256"]
@@ -93,7 +92,7 @@ def test_verifying_names_the_files_that_are_missing_or_differ_and_the_remedy(sma
     assert (absent["status"], absent["found_sha256"], absent["folder"]) == ("missing", "", "")
     assert set(result.frame.loc[result.frame["text"] == "sample", "status"]) == {"ok"}
     assert set(result.table()[0].frame["status"]) == {"modified"}
-    senteval, raw = result.advice()
+    senteval, raw = result.advice
     assert senteval.startswith("senteval: 78 of 78 files are not the catalogued ones, the first is ")
     assert raw.startswith("sts-raw: 51 of 51 files")
     (table,) = list_data([small_senteval]).table()
@@ -101,8 +100,7 @@ def test_verifying_names_the_files_that_are_missing_or_differ_and_the_remedy(sma
 
 
 def test_sources_and_tasks_can_be_verified_alone_and_misspelt_ones_are_suggested(small_senteval):
-    assert verify(what=["sample"]).is_whole
-    assert verify(what=["sample"]).advice() == []
+    assert verify(what=["sample"]).advice == ()
     rows = verify([small_senteval], what=["sts12"]).frame
     assert set(rows["task"]) == {"STS12"}
     assert set(rows["source"]) == {"senteval", "sts-raw"}

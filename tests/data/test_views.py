@@ -9,13 +9,13 @@ import pytest
 import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sts
-from stsbench.data.tables import StsData, combined_sha256, folded_ids, unordered_pairs
+from stsbench.data.tables import StsData, combined_sha256, pair_numbers
 from stsbench.data.views import PairView
 from stsbench.records.signature import differing_fields
 
 
 def pairs_in(data: StsData) -> list[tuple[int, int]]:
-    return unordered_pairs(*(folded_ids(data.pairs[side]) for side in ("sentence1", "sentence2")))
+    return pair_numbers(data.pairs["sentence1"], data.pairs["sentence2"])
 
 
 @pytest.mark.shared
@@ -64,6 +64,9 @@ def test_what_leaves_nothing_to_score_is_told(toy_data: Callable[..., StsData], 
         PairView(corpora=(corpus,)).of([data])
     one = replace(data, pairs=data.pairs.head(1))
     corpus.write_text("nothing of that\n", encoding="utf-8")
-    for task, message in ((one, "has 1 scored pairs"), ("sample-questions", "measure sample-questions in a separate run")):
+    for task, message in (
+        (one, "has 1 scored pairs"),
+        ("sample-questions", "measure sample-questions in a separate run"),
+    ):
         with pytest.raises(UserError, match=message):
             sb.evaluate(lambda texts: [[len(text)] for text in texts], task, view=sb.PairView(corpora=[corpus]))

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from stsbench.base.errors import PACKAGES, UserError
-from stsbench.data.benchmarks import load_sample, sample_sentences
+from stsbench.data.benchmarks import load_sample
+from stsbench.data.corpus import load_corpus
 from stsbench.encoders import backends
 from stsbench.encoders.backends import CALIBRATION_SENTENCES, CompiledModel, calibration, resolve_device
 from stsbench.encoders.load import load
@@ -56,7 +57,7 @@ def test_the_calibration_has_no_sentence_that_is_scored():
     sentences, digest = calibration()
     assert len(set(sentences)) == CALIBRATION_SENTENCES
     assert len(digest) == 4
-    assert set(sentences) <= set(sample_sentences())
+    assert set(sentences) <= set(load_corpus("sample"))
     pairs = load_sample().pairs
     assert not set(sentences) & {*pairs["sentence1"], *pairs["sentence2"]}
 

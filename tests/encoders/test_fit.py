@@ -12,7 +12,7 @@ from safetensors.numpy import load_file
 
 import stsbench as sb
 from stsbench.base.errors import UserError
-from stsbench.data.benchmarks import sample_sentences
+from stsbench.data.corpus import load_corpus
 from stsbench.data.sentences import read_sentences
 from stsbench.encoders.fitted import FittedEncoder
 from stsbench.encoders.load import load_with
@@ -23,7 +23,7 @@ from stsbench.encoders.use import Use
 from stsbench.scoring.subjects import vectors_of
 
 NO_INTERVALS = sb.Intervals(None)
-TEXTS = [*sample_sentences()[:150], *sample_sentences()[:30]]
+TEXTS = [*load_corpus("sample")[:150], *load_corpus("sample")[:30]]
 FLOW = {"steps": 8}
 
 
@@ -245,7 +245,7 @@ def test_a_task_s_name_means_its_sentences(benchmark_folder, tmp_path):
         ("STS-B:all", "STS-B:all", 48),
         ("STS-B:dev,SICK-R", "STS-B:dev,SICK-R:test", 32),
         (str(file), "mine.txt", 2),
-        ("sample-sentences", "sample-sentences", len(sample_sentences())),
+        ("sample-sentences", "sample-sentences", len(load_corpus("sample"))),
     ):
         sentences = read_sentences(name, [benchmark_folder])
         assert (sentences.name, len(sentences.texts)) == (meant, count)

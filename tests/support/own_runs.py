@@ -6,7 +6,8 @@ import numpy as np
 
 from stsbench.analysis import analysis
 from stsbench.analysis.base import Analysis
-from stsbench.data.benchmarks import load_sample, sample_sentences
+from stsbench.data.benchmarks import load_sample
+from stsbench.data.corpus import load_corpus
 from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import load_pairs
 
@@ -40,7 +41,7 @@ def write_pairs(path, pairs=90, seed=0, top=1.0):
 
 def write_words(path, seed=0):
     """Write vectors of the words of the sample and of invented sentences."""
-    texts = [*sentences_in(load_sample()), *sample_sentences()]
+    texts = [*sentences_in(load_sample()), *load_corpus("sample")]
     words = sorted({word for text in texts for word in text.lower().split()} | set(VOCABULARY))
     vectors = np.random.default_rng(seed).normal(0.2, 1, size=(len(words), 8))
     rows = (f"{word} {' '.join(f'{x:.3f}' for x in of)}\n" for word, of in zip(words, vectors, strict=True))

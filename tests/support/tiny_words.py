@@ -30,9 +30,9 @@ def word_pieces(pieces, **options):
 
 def sample_word_pieces(size):
     """Return a tokenizer of so many of the sample's commonest words, and of letters for the rest."""
-    from stsbench.data.benchmarks import sample_sentences
+    from stsbench.data.corpus import load_corpus
 
-    counts = Counter(word for text in sample_sentences() for word in re.findall(r"[a-z]+", text.lower()))
+    counts = Counter(word for text in load_corpus("sample") for word in re.findall(r"[a-z]+", text.lower()))
     words = sorted(counts, key=lambda word: (-counts[word], word))[:size]
     letters = sorted({*string.ascii_lowercase, *string.digits, *string.punctuation} - set(words))
     return word_pieces([*words, *letters, *(f"##{letter}" for letter in string.ascii_lowercase + string.digits)])

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import pytest
 
 from stsbench.base.files import atomic_folder, atomic_path, cache_dir, fingerprint
-from stsbench.data.benchmarks import sample_sentences
+from stsbench.data.corpus import load_corpus
 from stsbench.reproduction import reproduce, table_plan
 from stsbench.training.recipe import read_recipe
 
@@ -115,7 +115,7 @@ def encoder_folder(name):
 
 def _corpus(columns):
     """Returns a corpus of the sample's sentences, cut to many lengths and numbered; makes it if missing."""
-    path, sentences = cache_dir() / "stand-ins" / f"corpus-{columns}.tsv", sample_sentences()
+    path, sentences = cache_dir() / "stand-ins" / f"corpus-{columns}.tsv", load_corpus("sample")
 
     def sentence(place):
         words = sentences[place % len(sentences)].split()
@@ -179,7 +179,7 @@ def _tokenizer(architecture):
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         tokenizer.decoder = decoders.ByteLevel()
     else:
-        words = sorted({word for text in sample_sentences() for word in re.findall(r"[a-z]+", text.lower())})
+        words = sorted({word for text in load_corpus("sample") for word in re.findall(r"[a-z]+", text.lower())})
         letters = [*string.ascii_lowercase, *string.digits]
         vocabulary = [*names, *string.punctuation, *letters, *(f"##{letter}" for letter in letters)]
         pieces = {name: place for place, name in enumerate(dict.fromkeys([*vocabulary, *words]))}

@@ -9,7 +9,7 @@ import pytest
 from small_experiments import in_this_process, serial
 
 import stsbench as sb
-from stsbench.data.benchmarks import sample_sentences
+from stsbench.data.corpus import load_corpus
 from stsbench.sweeps.experiment import Experiment
 from stsbench.sweeps.result import Sweep
 
@@ -34,7 +34,7 @@ def tiny(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tiny")
     (folder / "base").symlink_to(tiny_bert)
     corpus = folder / "corpus.txt"
-    corpus.write_text("".join(f"{sentence}\n" for sentence in sample_sentences()[:16]), encoding="utf-8")
+    corpus.write_text("".join(f"{sentence}\n" for sentence in load_corpus("sample")[:16]), encoding="utf-8")
     text = RECIPE.replace("BASE", json.dumps(str(folder / "base"))).replace("CORPUS", json.dumps(str(corpus)))
     (folder / "tiny.yaml").write_text(text, encoding="utf-8")
     return folder / "tiny.yaml"

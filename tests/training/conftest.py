@@ -11,7 +11,7 @@ from tiny_words import sample_word_pieces
 
 import stsbench as sb
 from stsbench.base.errors import InterruptError
-from stsbench.data.benchmarks import sample_sentences
+from stsbench.data.corpus import load_corpus
 from stsbench.training.folder import RunFolder
 
 RECIPE = """
@@ -102,7 +102,7 @@ def stopped(_stopped: Path, tmp_path: Path) -> RunFolder:
 
 def write_corpus(folder: Path) -> Path:
     path = folder / "corpus.txt"
-    path.write_text("".join(f"{sentence}\n" for sentence in sample_sentences()[:42]), encoding="utf-8")
+    path.write_text("".join(f"{sentence}\n" for sentence in load_corpus("sample")[:42]), encoding="utf-8")
     return path
 
 

@@ -9,11 +9,11 @@ import pytest
 import yaml
 
 import stsbench as sb
-from stsbench.data.benchmarks import sample_sentences
+from stsbench.data.corpus import load_corpus
 from stsbench.encoders.plan import embed
 from stsbench.training.recipe import read_recipe
 
-SENTENCES = [*sample_sentences()[50:58], "A very long sentence " * 30]
+SENTENCES = [*load_corpus("sample")[50:58], "A very long sentence " * 30]
 
 
 def ours(folder: Path) -> np.ndarray:

@@ -86,9 +86,9 @@ def test_losses_and_gradients_equal_the_equations_and_the_queue_has_no_gradient(
 
 @pytest.fixture
 def triplets(tmp_path):
-    from stsbench.data.benchmarks import sample_sentences
+    from stsbench.data.corpus import load_corpus
 
-    sentences = sample_sentences()
+    sentences = load_corpus("sample")
     path = tmp_path / "triplets.tsv"
     path.write_text("".join("\t".join(sentences[i : i + 3]) + "\n" for i in range(0, 60, 3)), encoding="utf-8")
     return path

@@ -69,17 +69,9 @@ def load_sts(task: str, split: str = "test", text: str = "senteval", data_dirs: 
             for before, after, read in zip(whole, pairs, parts, strict=True)
             if len(after) < len(before) and read.part in chosen
         ]
-    return StsData(
-        task=entry.task,
-        split=split,
-        text=text,
-        pairs=pair_table(
-            chain.from_iterable(of_part for read, of_part in zip(parts, pairs, strict=True) if read.part in chosen)
-        ),
-        gold_range=entry.gold_range,
-        notes=tuple(notes),
-        **_account(entry.task, parts, pairs),
-    )
+    kept = chain(*(of_part for read, of_part in zip(parts, pairs, strict=True) if read.part in chosen))
+    account = _account(entry.task, parts, pairs)
+    return StsData(entry.task, split, text, pair_table(kept), entry.gold_range, notes=tuple(notes), **account)
 
 
 def read_splits(
@@ -124,13 +116,8 @@ def load_labelled(task: str, data_dirs: Sequence[Path] = (), *, text: str = "sen
     parts = _read_parts(entry, variant, variant.parts, data_dirs)
     classes = {str(label): label for label in entry.classes}
     items = [[_item(row, classes) for row in rows_of(part, variant)] for part in parts]
-    return LabelledData(
-        task=entry.task,
-        text=text,
-        items=pd.DataFrame(chain.from_iterable(items), columns=_ITEMS, dtype=object),
-        classes=entry.classes,
-        **_account(entry.task, parts, items),
-    )
+    table = pd.DataFrame(chain(*items), columns=_ITEMS, dtype=object)
+    return LabelledData(entry.task, text, table, entry.classes, **_account(entry.task, parts, items))
 
 
 def labelled_pairs(task: str, data_dirs: Sequence[Path] = ()) -> StsData:

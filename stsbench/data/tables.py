@@ -81,7 +81,7 @@ def id_columns(first: Iterable[str], second: Iterable[str | None]) -> dict[str, 
     """
     left = list(first)
     right = [one if other is None else other for one, other in zip(left, second, strict=True)]
-    ways = ((SENTENCES, sentence_ids), (FOLDED, folded_ids))
+    ways = zip((SENTENCES, FOLDED), IDS.values(), strict=True)
     return {name: ids_of(side) for names, ids_of in ways for name, side in zip(names, (left, right), strict=True)}
 
 
@@ -94,15 +94,6 @@ def unordered_pairs(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> li
     """
     low, high = np.minimum(first, second).tolist(), np.maximum(first, second).tolist()
     return list(zip(low, high, strict=True))
-
-
-def pair_numbers(first: Iterable[str], second: Iterable[str]) -> list[tuple[int, int]]:
-    """Returns the two folded ids of each pair of sentences, the lower one first.
-
-    >>> pair_numbers(["It's a dog."], ["A cat."]) == pair_numbers(["a cat"], ["it 's a dog ."])
-    True
-    """
-    return unordered_pairs(folded_ids(first), folded_ids(second))
 
 
 def sentences_met(texts: Iterable[str], sets: Mapping[str, Iterable[str]]) -> dict[str, tuple[int, int, int]]:
@@ -302,18 +293,9 @@ def load_pairs(path: str | Path, subset_column: str = _SUBSET) -> StsData:
     header = table.headers.get(_SUBSET, _SUBSET)
     subsets = "" if header.casefold() == _SUBSET else f", subsets by {header}"
     files = (FileRead(path.name + subsets, sha256_of(path), None),)
-    return StsData(
-        task=task,
-        split="all",
-        text="user",
-        pairs=pairs,
-        gold_range=(float(pairs["gold"].min()), float(pairs["gold"].max())),
-        status="user",
-        sha256=combined_sha256(files),
-        files=files,
-        problems=(),
-        notes=(*table.rows.notes, *_notes(pairs, path)),
-    )
+    gold_range = float(pairs["gold"].min()), float(pairs["gold"].max())
+    notes = (*table.rows.notes, *_notes(pairs, path))
+    return StsData(task, "all", "user", pairs, gold_range, "user", combined_sha256(files), files, (), notes)
 
 
 def _notes(pairs: pd.DataFrame, path: Path) -> Iterator[str]:

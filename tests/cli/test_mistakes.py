@@ -145,8 +145,8 @@ VECTORS = [
     ("two.txt --sentences two.txt", r"two\.txt is not a"),
 ]
 SIMILARITIES = [
-    ("nan.txt --gold some.tsv", r"nan\.txt: number 2 of 2 is nan"),
-    ("word.txt --gold some.tsv", r"word\.txt, line 2: 'high'"),
+    ("nan.txt --gold some.tsv", r"nan\.txt, line 2: similarity 'nan' is not a finite number"),
+    ("word.txt --gold some.tsv", r"word\.txt, line 2: similarity 'high' is not"),
     ("two.npy --gold sample-opinions", "sample-opinions"),
 ]
 

@@ -1,18 +1,15 @@
 """Ids of sentences, and what data sets share: every number is recomputed in a few lines."""
 
-import hashlib
 import re
 import unicodedata
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from stsbench.base.errors import UserError
-from stsbench.cli.app import app
 from stsbench.data.benchmarks import load_sample, load_sts, read_splits
 from stsbench.data.sentences import PAIRS, SENTENCES, overlap, read_corpus_set
-from stsbench.data.tables import LETTERS, RELEASED, folded_ids, same_letters, sentence_ids, sentences_met
+from stsbench.data.tables import LETTERS, RELEASED, folded_ids, same_letters
 
 YEARS = ["STS12", "STS13", "STS14", "STS15", "STS16"]
 TOGETHER = "+".join(YEARS)
@@ -92,37 +89,17 @@ def test_the_first_sentence_of_a_row_is_paired_with_each_other_and_numbers_are_i
             read_corpus_set(tmp_path / name, columns)
 
 
-def test_the_sentences_of_sets_are_counted_in_a_corpus_both_ways() -> None:
-    sets = {"dev": ["It's a dog.", "A cat.", "..."], "test": ["rain falls", "snow"], "none": []}
-    corpus = ["it 's a dog .", " snow ", "RAIN falls!", "snow"]
-    assert sentences_met(iter(corpus), sets) == {
-        "dev": (1, 2, 0),
-        "test": (2, 2, 1),
-        "none": (0, 0, 0),
-    }
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["STS99"], "there is no task 'STS99'"),
         (["sample-questions:dev"], "has no split 'dev'"),
         (["STS12@lower"], "has no text 'lower'"),
         (["sample+sample-questions"], "cannot be joined"),
-        (["sample", "--corpus", "absent.txt"], "absent.txt"),
     ],
 )
 def test_a_mistake_is_an_error(arguments: list[str], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        CliRunner().invoke(app, ["data", "overlap", *arguments], standalone_mode=False, catch_exceptions=False)
-
-
-def test_two_tokenisations_share_the_folded_id_only() -> None:
-    released = ["It's a Dog.", "it 's a dog ."]
-    expected = [int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") for text in released]
-    assert sentence_ids(released).tolist() == expected
-    assert len(set(folded_ids(released).tolist())) == 1
-    assert len(set(folded_ids(["...", "!", "?!"]).tolist())) == 3
+        overlap(arguments)
 
 
 def test_case_folding_and_unicode_forms_agree_in_any_order() -> None:
@@ -130,6 +107,7 @@ def test_case_folding_and_unicode_forms_agree_in_any_order() -> None:
         forms = [unicodedata.normalize(form, t) for form in ("NFC", "NFD") for t in (text, text.upper())]
         assert len({same_letters(form) for form in forms}) == 1, text
     assert same_letters("caf\u00e9") != same_letters("cafe")
+    assert len(set(folded_ids(["...", "!", "?!"]).tolist())) == 3
 
 
 def test_splits_that_cannot_be_read_are_returned_with_their_errors(benchmark_folder: Path) -> None:

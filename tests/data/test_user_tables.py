@@ -3,8 +3,6 @@
 import gzip
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from stsbench.base.errors import UserError
@@ -52,14 +50,7 @@ HEAD = "kind\tsentence\tparaphrase\tchanged\n"
         ("a.tsv", f"{HEAD}typo\tA hat.\t \tA bat.\n", r"line 2: paraphrase is empty; fill it in"),
         ("a.tsv", f"{HEAD}\tA hat.\tA cap.\tA bat.\n", r"line 2: kind is empty; fill it in"),
         ("a.tsv", f"{HEAD}typo\tA hat.\tA aht.\tA hat.\n", r"line 2: two sentences are the same text"),
-        ("a.tsv", f"{HEAD}typo\tA hat.\n", r"line 2: expected 4 columns \(kind, sentence, paraphrase, "),
         ("a.tsv", HEAD, r"a\.tsv has no triples: give one per line, with the columns kind, sentence, paraphrase"),
-        ("a.csv", "kind,sentence,paraphrase,other\na,b,c,d\n", r"has no column 'changed', only 'kind', 'sent"),
-        (
-            "a.jsonl",
-            '{"kind": "a", "sentence": 3, "paraphrase": "b", "changed": "c"}\n',
-            "sentence is 3, not text",
-        ),
     ],
 )
 def test_a_mistake_names_file_and_line(name: str, text: str, message: str, tmp_path: Path) -> None:
@@ -82,19 +73,12 @@ QRELS = {"q1": {"d1": 1, "d2": 0}, "2": {"d1": 2}}
          '"score": 0}\n{"query-id": 2, "corpus-id": "d1", "score": 2}\n'),
         ("robust.qrels", "q1 0 d1 1\nq1 0 d2 0\n\n2 0 d1 2\n2 0 d1 2\n"),
         ("qrels", "q1 0 d1 1\nq1\t0\td2   0\n2 0 d1 2\n"),
+        ("test.qrels.gz", "q1 0 d1 1\nq1 0 d2 0\n2 0 d1 2\n"),
     ],
 )  # fmt: skip
 def test_qrels_are_the_same_however_they_are_written(name: str, text: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / name).write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
     assert read_qrels(tmp_path / name) == QRELS
-
-
-def test_packed_and_parquet_qrels_are_read(tmp_path: Path) -> None:
-    with gzip.open(tmp_path / "test.qrels.gz", "wt", encoding="utf-8") as file:
-        file.write("q1 0 d1 1\nq1 0 d2 0\n2 0 d1 2\n")
-    columns = {"query-id": ["q1", "q1", "2"], "corpus-id": ["d1", "d2", "d1"], "score": [1.0, 0.0, 2.0]}
-    pq.write_table(pa.table(columns), tmp_path / "test.parquet")
-    assert read_qrels(tmp_path / "test.qrels.gz") == read_qrels(tmp_path / "test.parquet") == QRELS
 
 
 @pytest.mark.parametrize(
@@ -104,8 +88,6 @@ def test_packed_and_parquet_qrels_are_read(tmp_path: Path) -> None:
         ("a.qrels", "q1 0 d1\n", r"line 1: expected 4 columns \(query-id, iteration, .*, found 3"),
         ("a.qrels", "q1 0 d1 0.5\n", "line 1: score '0.5' is not a whole number"),
         ("a.qrels", "\n", "has no judgements: give one per line"),
-        ("a.tsv", "query-id\tcorpus-id\nq1\td1\n", "has no column 'score'"),
-        ("a.csv", "qid,query-id,docid,score\n1,1,d,1\n", "has several columns for query "),
         ("a.csv", "qid,docid,score\n,d,1\n", "line 2: qid is ''; give a name or a whole number"),
     ],
 )

@@ -17,23 +17,6 @@ from stsbench.published.catalogue import (
     table,
 )
 
-ENCODERS = ("bert-base", "roberta-base", "roberta-large")
-
-# The names that people use for the systems of the papers.
-NAMED = [
-    *("glove", "bert-base-first-last", "roberta-base-first-last", "bert-flow", "bert-whitening", "is-bert"),
-    *("ct-bert", "declutr", "consert", "sg-opt", "mirror-bert", "infersent", "use", "sbert", "sroberta"),
-    *("skip-thought", "mocose-bert-base", "mocose-bert-large", "esimcse-bert-large", "unsup-simcse-bert-large"),
-    *(f"{name}-{encoder}" for name in ("esimcse", "unsup-simcse", "sup-simcse") for encoder in ENCODERS),
-    *(f"{kind}-simcse-{encoder}-mlm" for kind in ("unsup", "sup") for encoder in ENCODERS),
-    *(f"unsup-simcse-{encoder}-preprint" for encoder in ENCODERS),
-]
-
-
-@pytest.mark.parametrize("name", NAMED)
-def test_every_named_system_has_a_row_with_an_average(name: str) -> None:
-    assert row(name).cell("Avg.").value
-
 
 @pytest.mark.parametrize(
     ("call", "words"),

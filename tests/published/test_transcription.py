@@ -3,7 +3,6 @@
 import json
 import re
 from collections import defaultdict
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -139,15 +138,6 @@ def test_the_captions_of_a_text_are_its_numbered_tables_and_figures(paper: str, 
     }
     without = {(entry.kind.capitalize(), entry.number) for entry in ours if not entry.caption_line}
     assert without == WITHOUT_CAPTION.get(paper, set())
-
-
-def test_rows_are_in_the_order_of_the_text() -> None:
-    # Two tables side by side, entered one after the other.
-    side_by_side = {"mocose-acl2022-4", "mocose-acl2022-6", "simcse-slides-dropout"}
-    for table in tables().values():
-        if table.name not in side_by_side and table.paper in TEXTS:
-            lines = [row.line for row in table.rows if row.line is not None]
-            assert all(one <= other for one, other in pairwise(lines)), table.name
 
 
 def test_mteb_s_values_are_those_of_the_file(shared: Path) -> None:

@@ -26,13 +26,6 @@ def test_unscored_pairs_are_left_out_and_lines_keep_their_numbers(small_senteval
     assert video["sentence2"].tolist() == ["the kettle whistles .", "it rained ."]
 
 
-def test_characters_that_look_like_line_ends_stay_inside_a_sentence(small_senteval):
-    odd = 'one\u2028two\x85three\x0bfour "five"'
-    year_file(small_senteval, "input").write_text(f"{odd}\tsix\n" * 3, encoding="utf-8")
-    pairs = load_sts("STS12", data_dirs=[small_senteval]).pairs
-    assert set(pairs[pairs["subset"] == "MSRvid"]["sentence1"]) == {odd}
-
-
 def test_a_file_with_other_counts_is_reported_with_both(small_senteval):
     data = load_sts("STS12", data_dirs=[small_senteval])
     assert data.status == "modified"

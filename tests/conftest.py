@@ -13,7 +13,7 @@ import hypothesis
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tiny_words import sample_word_pieces
+from tiny_models import sample_word_pieces, save_tiny
 
 from stsbench.data.catalogue import data_set
 from stsbench.data.tables import Pair, StsData, pair_table
@@ -141,29 +141,8 @@ def toy_data() -> Callable[..., StsData]:
 @pytest.fixture(scope="session")
 def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a BERT with random weights whose poolers give different scores."""
-    import torch
-    from transformers import BertConfig, BertModel
-
     folder = tmp_path_factory.mktemp("checkpoints") / "tiny-bert"
-    tokenizer = sample_word_pieces(200)
-    torch.manual_seed(7)
-    model = BertModel(
-        BertConfig(
-            vocab_size=len(tokenizer),
-            hidden_size=32,
-            num_hidden_layers=3,
-            num_attention_heads=2,
-            intermediate_size=48,
-            max_position_embeddings=64,
-        )
-    )
-    with torch.no_grad():
-        # Fresh weights are so small that every sentence would get nearly the same vector.
-        for parameter in model.parameters():
-            parameter.normal_(std=0.3)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    return save_tiny(folder, sample_word_pieces(200), num_hidden_layers=3)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiny_words import sample_word_pieces
+from tiny_models import sample_word_pieces, save_tiny
 
 import stsbench as sb
 from stsbench.base.errors import UserError
@@ -36,27 +36,8 @@ def _few_values(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def make(folder: Path, kind: str = "bert", *, seed: int = 7) -> Path:
     """Make a checkpoint with random weights: an encoder with position embeddings, or a decoder without any."""
-    import torch
-    from transformers import BertConfig, BertModel, LlamaConfig, LlamaModel
-
     tokenizer = sample_word_pieces(200)
-    config = {
-        "vocab_size": len(tokenizer),
-        "hidden_size": 32,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 2,
-        "intermediate_size": 48,
-        "max_position_embeddings": 64,
-        "pad_token_id": tokenizer.pad_token_id,
-    }
-    torch.manual_seed(seed)
-    model = BertModel(BertConfig(**config)) if kind == "bert" else LlamaModel(LlamaConfig(**config))
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.normal_(std=0.3)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    return save_tiny(folder, tokenizer, kind, seed=seed, pad_token_id=tokenizer.pad_token_id)
 
 
 def with_config(folder: Path, copy: Path, file: str = "config.json", **values: Any) -> Path:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_words import word_pieces
+from tiny_models import byte_pairs, save_tiny, word_pieces
 
 sys.path.append(str(Path(__file__).parent))  # tests use the stubs of others
 
@@ -27,8 +27,6 @@ SENTENCES = [
 ]
 
 POSITIONS = 48
-_SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
-_SIZES |= {"max_position_embeddings": POSITIONS}
 _ENDS = {"bos_token_id": 0, "eos_token_id": 2}
 _PADDED = {"max_position_embeddings": POSITIONS + 2, "pad_token_id": 1}
 _OF_KIND = {
@@ -50,48 +48,17 @@ def _words():
     return word_pieces([*words, *string.punctuation, *letters, *(f"##{letter}" for letter in letters)])
 
 
-def _byte_pairs(*, around, mask):
-    """Return a cased byte-level tokenizer, with `<s>` and `</s>` around a text or without."""
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
-    from transformers import AddedToken, PreTrainedTokenizerFast
-
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    trainer = trainers.BpeTrainer(
-        vocab_size=340,
-        special_tokens=["<s>", "<pad>", "</s>"],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-    )
-    tokenizer.train_from_iterator(SENTENCES, trainer)
-    if around:
-        tokenizer.post_processor = processors.TemplateProcessing(
-            single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
-        )
-    special = {"pad_token": "<pad>", "bos_token": "<s>", "eos_token": "</s>", "unk_token": "</s>"}
-    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)
-    if mask:
-        fast.add_special_tokens({"mask_token": AddedToken("<mask>", lstrip=True, special=True)})
-    return fast
-
-
 def _save(kind, folder):
     import torch
-    from transformers import AutoConfig, AutoModel
 
     long, name = kind.startswith("long-"), kind.removeprefix("long-")
     if name in {"bert", "distilbert", "albert"}:
         tokenizer = _words()
     else:
-        tokenizer = _byte_pairs(around=name in {"roberta", "mpnet"}, mask=kind == "long-roberta")
-    sizes = _SIZES | (_LONG if long else {}) | _OF_KIND.get(kind, {})
-    torch.manual_seed(7)
-    model = AutoModel.from_config(AutoConfig.for_model(name, vocab_size=len(tokenizer), **sizes))
-    with torch.no_grad():
-        # Fresh weights are so small that every sentence would get nearly the same vector.
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.2) if long else parameter.normal_(std=0.3)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+        tokenizer = byte_pairs(SENTENCES, around=name in {"roberta", "mpnet"}, mask=kind == "long-roberta")
+    sizes = {"max_position_embeddings": POSITIONS} | (_LONG if long else {}) | _OF_KIND.get(kind, {})
+    draw = (lambda parameter: parameter.add_(torch.randn_like(parameter) * 0.2)) if long else None
+    save_tiny(folder, tokenizer, name, draw=draw, **sizes)
 
 
 @pytest.fixture(scope="session")

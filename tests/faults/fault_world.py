@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from fault_table import SCRIPTS
-from tiny_words import word_pieces
+from tiny_models import save_tiny, word_pieces
 
 import stsbench
 
@@ -307,17 +307,7 @@ def _sample_words() -> list[str]:
 
 
 def _write_model(folder: Path, seed: int) -> None:
-    import torch
-    from transformers import BertConfig, BertModel
-
     letters = string.ascii_lowercase
     words = [word for word in WORDS if len(word) > 1]
     tokenizer = word_pieces([*words, *letters, *(f"##{letter}" for letter in letters)], model_max_length=64)
-    torch.manual_seed(seed)
-    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
-    model = BertModel(BertConfig(vocab_size=len(tokenizer), max_position_embeddings=64, **sizes))
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.normal_(std=0.3)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    save_tiny(folder, tokenizer, seed=seed, hidden_size=16, intermediate_size=16)

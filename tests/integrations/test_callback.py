@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiny_words import sample_word_pieces
+from tiny_models import sample_word_pieces
 
 import stsbench as sb
 from stsbench.data.benchmarks import load_sts

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import small_mteb_tasks as island
-from tiny_words import sample_word_pieces
+from tiny_models import sample_word_pieces
 
 import stsbench as sb
 

@@ -5,12 +5,11 @@ bundled sample. Everything is in the cache.
 """
 
 import json
-import re
-import string
 from collections.abc import Mapping
 from contextlib import contextmanager
 
 import pytest
+from tiny_models import SIZES, byte_pairs, sample_word_pieces, save_tiny
 
 from stsbench.base.files import atomic_folder, atomic_path, cache_dir, fingerprint
 from stsbench.data.corpus import load_corpus
@@ -35,7 +34,6 @@ WIRING = {
 }
 _STEPS, _CORPUS_ROWS = 2, 2048
 _SHORTEST, _LENGTHS = 1, 13
-_SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
 _POSITIONS = 32
 _SPREAD = 0.1
 """Larger than usual, so that sentences get different vectors."""
@@ -105,7 +103,7 @@ def encoder_folder(name):
     """Returns the random encoder for a name; makes it if missing."""
     known = (architecture for architecture in _ARCHITECTURES if architecture in name.casefold())
     architecture = "roberta" if "declutr" in name.casefold() else next(known)
-    digest = fingerprint(f"{name} {_SIZES} {_POSITIONS} {_SPREAD}")[:12]
+    digest = fingerprint(f"{name} {SIZES} {_POSITIONS} {_SPREAD}")[:12]
     folder = cache_dir() / "stand-ins" / f"{architecture}-{digest}"
     if not folder.is_dir():
         with atomic_folder(folder) as building:
@@ -132,70 +130,26 @@ def _corpus(columns):
 def _make_encoder(name, folder):
     """Writes an encoder with random weights, a head for masked language modelling, a pooler and a tokenizer."""
     import torch
-    from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
-    from transformers.utils import logging
+    from transformers import AutoModel, AutoModelForMaskedLM
 
-    architecture, _, digest = name.partition("-")
-    tokenizer = _tokenizer(architecture)
-    config = AutoConfig.for_model(
-        architecture,
-        vocab_size=len(tokenizer),
-        max_position_embeddings=_POSITIONS,
-        pad_token_id=tokenizer.pad_token_id,
-        bos_token_id=tokenizer.cls_token_id,
-        eos_token_id=tokenizer.sep_token_id,
-        **_SIZES,
-    )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(digest, 16))
+    def build(config):
         whole = AutoModelForMaskedLM.from_config(config)
         # A masked language model has no pooler.
         setattr(whole, whole.base_model_prefix, AutoModel.from_config(config))
         whole.tie_weights()
-        with torch.no_grad():
-            for parameter in whole.parameters():
-                parameter.normal_(std=_SPREAD)
-    logging.disable_progress_bar()
-    whole.save_pretrained(folder)
-    logging.enable_progress_bar()
-    tokenizer.save_pretrained(folder)
+        return whole
 
-
-def _tokenizer(architecture):
-    """Returns a tokenizer of letters: word pieces, or bytes for RoBERTa."""
-    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
-    from transformers import PreTrainedTokenizerFast
-
-    if architecture == "bert":
-        pad, unknown, first, last, mask = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
-    else:
-        pad, unknown, first, last, mask = "<pad>", "<unk>", "<s>", "</s>", "<mask>"
-    # RoBERTa counts positions from the padding id.
-    names = [first, pad, last, unknown, mask]
-    if architecture == "roberta":
-        signs = sorted(pre_tokenizers.ByteLevel.alphabet())
-        pieces = {name: place for place, name in enumerate([*names, *signs])}
-        tokenizer = Tokenizer(models.BPE(pieces, [], unk_token=unknown))
-        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-        tokenizer.decoder = decoders.ByteLevel()
-    else:
-        words = sorted({word for text in load_corpus("sample") for word in re.findall(r"[a-z]+", text.lower())})
-        letters = [*string.ascii_lowercase, *string.digits]
-        vocabulary = [*names, *string.punctuation, *letters, *(f"##{letter}" for letter in letters)]
-        pieces = {name: place for place, name in enumerate(dict.fromkeys([*vocabulary, *words]))}
-        tokenizer = Tokenizer(models.WordPiece(pieces, unk_token=unknown))
-        tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-        tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-        tokenizer.decoder = decoders.WordPiece()
-    ends = [(first, names.index(first)), (last, names.index(last))]
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{first} $A {last}", pair=f"{first} $A {last} $B {last}", special_tokens=ends
-    )
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        pad_token=pad,
-        unk_token=unknown,
-        cls_token=first,
-        sep_token=last,
-        mask_token=mask,
-    )
+    architecture, _, digest = name.partition("-")
+    is_bert = architecture == "bert"
+    tokenizer = sample_word_pieces(None) if is_bert else byte_pairs((), around=True, mask=True)
+    with torch.random.fork_rng(devices=[]):
+        save_tiny(
+            folder,
+            tokenizer,
+            architecture,
+            build=build,
+            draw=lambda parameter: parameter.normal_(std=_SPREAD),
+            seed=int(digest, 16),
+            max_position_embeddings=_POSITIONS,
+            pad_token_id=tokenizer.pad_token_id,
+        )

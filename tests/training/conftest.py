@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_words import sample_word_pieces
+from tiny_models import sample_word_pieces, save_tiny
 
 import stsbench as sb
 from stsbench.base.errors import InterruptError
@@ -44,27 +44,10 @@ def _pictures_are_blank(request: pytest.FixtureRequest, monkeypatch: pytest.Monk
 @pytest.fixture(scope="session")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a tiny BERT with random weights, its pooler and its masked-language head."""
-    import torch
-    import transformers
+    from transformers import BertForPreTraining
 
-    folder = tmp_path_factory.mktemp("base") / "tiny"
-    tokenizer = sample_word_pieces(150)
-    config = transformers.BertConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=24,
-        max_position_embeddings=64,
-    )
-    torch.manual_seed(3)
-    model = transformers.BertForPreTraining(config)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.normal_(std=0.3)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    folder, sizes = tmp_path_factory.mktemp("base") / "tiny", {"hidden_size": 16, "intermediate_size": 24}
+    return save_tiny(folder, sample_word_pieces(150), build=BertForPreTraining, seed=3, **sizes)
 
 
 @pytest.fixture

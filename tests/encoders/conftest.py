@@ -1,13 +1,11 @@
 """Tiny checkpoints with random weights, and the plain reference computation that encoders are compared with."""
 
-import json
 import re
 import shutil
 import string
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 from tiny_models import byte_pairs, save_tiny, word_pieces
 
@@ -93,72 +91,3 @@ def tiny(_built, tmp_path):
         return Path(shutil.copytree(_built(kind), tmp_path / (name or f"tiny-{kind}")))
 
     return copy
-
-
-@pytest.fixture
-def edit():
-    """Return a function that changes entries of a JSON file; None removes one."""
-
-    def change(path, **entries):
-        content = json.loads(path.read_text(encoding="utf-8")) | entries
-        path.write_text(json.dumps({k: v for k, v in content.items() if v is not None}), encoding="utf-8")
-
-    return change
-
-
-@pytest.fixture
-def vectors_of():
-    """Return a function that embeds texts and gives one vector a text, in order."""
-
-    def vectors(encoder, texts, pooling=None, **options):
-        from stsbench.encoders.plan import embed
-
-        wanted = pooling or encoder.identity.use.pooling
-        found = embed(encoder, texts, poolings=[wanted], **{"use_cache": False} | options)
-        return found.vectors[wanted][found.rows]
-
-    return vectors
-
-
-@pytest.fixture
-def reference():
-    """Return a plain computation of sentence vectors: one sentence at a time, straight from AutoModel."""
-
-    def compute(folder, texts, pooling, **options):
-        import torch
-        from transformers import AutoModel, AutoTokenizer
-
-        tokenizer = AutoTokenizer.from_pretrained(folder)
-        model = AutoModel.from_pretrained(folder, **options).eval()
-        rows = []
-        for text in texts:
-            encoded = tokenizer(text, return_tensors="pt", truncation=True, max_length=POSITIONS)
-            with torch.no_grad():
-                output = model(**encoded, output_hidden_states=True)
-            layers = [layer[0] for layer in output.hidden_states]
-            match pooling:
-                case "cls":
-                    row = output.pooler_output[0]
-                case "cls_before_pooler":
-                    row = layers[-1][0]
-                case "avg":
-                    row = layers[-1].mean(0)
-                case "avg_top2":
-                    row = ((layers[-1] + layers[-2]) / 2).mean(0)
-                case "avg_first_last":
-                    row = ((layers[1] + layers[-1]) / 2).mean(0)
-                case "avg_static_last":
-                    row = ((layers[0] + layers[-1]) / 2).mean(0)
-                case "cls_avg":
-                    row = (layers[-1][0] + layers[-1].mean(0)) / 2
-                case "weighted_avg":
-                    weights = torch.arange(1.0, len(layers[-1]) + 1).unsqueeze(1)
-                    row = (layers[-1] * weights).sum(0) / weights.sum()
-                case "max":
-                    row = layers[-1].max(0).values
-                case "last":
-                    row = layers[-1][-1]
-            rows.append(row.numpy())
-        return np.stack(rows)
-
-    return compute

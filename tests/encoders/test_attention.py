@@ -1,9 +1,8 @@
 """Where a token stands and what it attends to is as the model's own code has it, or as it was asked for."""
 
-import json
-
 import numpy as np
 import pytest
+from tiny_models import edit, vectors_of
 
 from stsbench.base.errors import UserError
 from stsbench.encoders import network
@@ -11,24 +10,11 @@ from stsbench.encoders.backends import other_masks
 from stsbench.encoders.checkpoint import Checkpoint
 from stsbench.encoders.load import load
 from stsbench.encoders.network import attended
-from stsbench.encoders.plan import embed
 from stsbench.encoders.template import Template
 
 READ = ["The dog ran home.", "She reads.", "Rain fell all night, and the river rose."]
 
 _TEMPLATE = Template(name="t", texts="so: {sentence} ends", pooling="last")
-
-
-@pytest.fixture
-def checkpoint(tiny, edit):
-    """Return a function that makes a tiny checkpoint of a model type."""
-
-    def make(kind):
-        folder = tiny("roberta" if kind in {"camembert", "xlm-roberta"} else kind, name=kind)
-        edit(folder / "config.json", model_type=kind)
-        return folder
-
-    return make
 
 
 class _Plain:
@@ -75,30 +61,22 @@ class _Plain:
 @pytest.mark.parametrize("positions", ["with_sentence", "from_zero", "own"])
 @pytest.mark.parametrize("subtract", ["template", "padded_template"])
 @pytest.mark.parametrize("kind", ["bert", "roberta", "mpnet"])
-def test_what_is_subtracted_stands_where_the_page_says(kind, subtract, positions, checkpoint):
-    folder = checkpoint(kind)
+def test_what_is_subtracted_stands_where_the_page_says(kind, subtract, positions, tiny):
+    folder = tiny(kind)
     plain = _Plain(folder)
     template = _TEMPLATE.model_copy(update={"subtract": subtract, "positions": positions})
-    found = embed(load(folder, template=template), READ, use_cache=False)
     expected = [
         plain.last(plain.ids(f"so: {text} ends")) - plain.without(text, subtract, positions) for text in READ
     ]
-    np.testing.assert_allclose(found.vectors["last"][found.rows], expected, rtol=0, atol=1e-5)
+    found = vectors_of(load(folder, template=template), READ)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
 
 
 TEXTS = ["the dog ran home", "rain fell all night, and the river rose", "bread", "the dog ran to the cold water"]
 
 
 def vectors(folder, texts, pooling="avg", **use):
-    encoder = load(folder, device="cpu", pooling=pooling, **use)
-    made = embed(encoder, texts, normalize=False, use_cache=False)
-    return made.vectors[pooling][made.rows]
-
-
-def says(folder, **values):
-    path = folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | values))
-    return folder
+    return vectors_of(load(folder, device="cpu", pooling=pooling, **use), texts, normalize=False)
 
 
 @pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert", "albert", "mpnet", "gpt2"])
@@ -131,7 +109,8 @@ def test_a_network_that_does_not_obey_its_mask_is_refused(tiny, monkeypatch, mas
 
 
 def test_a_sentence_beyond_a_window_of_attention_is_refused(tiny):
-    folder = says(tiny("gpt2"), sliding_window=9)
+    folder = tiny("gpt2")
+    edit(folder / "config.json", sliding_window=9)
     vectors(folder, ["bread"], attention_mask="bidirectional")
     with pytest.raises(UserError, match=r"attend within a window of 9 sub-words.*--max-length 9"):
         vectors(folder, [" ".join(TEXTS)], attention_mask="bidirectional")
@@ -145,4 +124,5 @@ def test_a_decoder_may_lack_a_mask_and_an_encoder_none(tiny):
         (bert, {"is_decoder": True}, ("bidirectional",)),
         (gpt2, {"is_causal": False}, ("causal", "bidirectional")),
     ):
-        assert other_masks(Checkpoint("it", says(folder, **config))) == lacking
+        edit(folder / "config.json", **config)
+        assert other_masks(Checkpoint("it", folder)) == lacking

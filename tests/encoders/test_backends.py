@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tiny_models import vectors_of
 
 from stsbench.base.errors import PACKAGES, UserError
 from stsbench.data.benchmarks import load_sample
@@ -115,7 +116,7 @@ def test_auto_takes_what_torch_finds_and_a_device_that_is_missing_is_refused(nam
 @pytest.mark.gpu
 @pytest.mark.parametrize("pooling", ["cls", "avg", "avg_static_last", "max", "last"])
 @pytest.mark.parametrize("kind", ["bert", "roberta"])
-def test_cuda_equals_the_processor(kind, pooling, cuda, tiny, sentences, vectors_of):
+def test_cuda_equals_the_processor(kind, pooling, cuda, tiny, sentences):
     folder = tiny(kind)
     there = vectors_of(load(folder, pooling=pooling, device="cuda"), sentences)
     np.testing.assert_allclose(

@@ -104,24 +104,6 @@ def test_a_fault_is_one_sentence_and_leaves_nothing(address, settings, words, tm
     assert all(word in line for word in words), line
 
 
-OPTIONS = [
-    ({"pooling": "cls"}, "--pooling"),
-    ({"precision": "bf16"}, "--precision"),
-    ({"max_length": 64}, "--max-length"),
-    ({"template": "e5"}, "--template"),
-    ({"attention": "eager"}, "--attention"),
-    ({"device": "cuda"}, "--device"),
-    ({"prompt_name": "query"}, "no prompt named 'query'"),
-    ({"prompts": "query,passage"}, "no prompt named 'query'"),
-]
-
-
-@pytest.mark.parametrize(("options", "word"), OPTIONS)
-def test_an_option_that_only_the_server_has_is_refused(options, word):
-    with pytest.raises(UserError, match=word):
-        sb.load("http://127.0.0.1:9/v1#tiny", **options)
-
-
 def test_vectors_are_in_order_from_requests_at_once_in_base64_and_as_floats_and_with_prompts():
     with serving(change=lambda content: content | {"data": content["data"][::-1]}) as server:
         assert np.array_equal(encode(server.model), vectors_of(TEXTS).astype(np.float32))

@@ -2,17 +2,16 @@
 
 import json
 import os
-import threading
 from typing import Any
 
 import numpy as np
 import pytest
+from tiny_models import edit, vectors_of
 
 from stsbench.base.errors import UserError
 from stsbench.encoders import network as network_module
 from stsbench.encoders import tokenizer as tokenizer_module
 from stsbench.encoders.load import load
-from stsbench.encoders.plan import embed
 from stsbench.encoders.sentence_transformers import write_modules
 from stsbench.encoders.template import Template
 from stsbench.encoders.transformer import TransformerSettings, recut
@@ -21,9 +20,8 @@ from stsbench.encoders.use import Use
 TEXTS = ["the dog ran home .", "she reads .", "a small cat"]
 
 
-def vectors(encoder, **options):
-    found = embed(encoder, TEXTS, **options)
-    return found.vectors[encoder.identity.use.pooling][found.rows]
+def vectors(encoder, *, use_cache=True):
+    return vectors_of(encoder, TEXTS, use_cache=use_cache)
 
 
 def scaled(weights):
@@ -48,10 +46,7 @@ def before(monkeypatch, module, name, act):
 
     def then(*args, **options):
         while waiting:
-            # In another thread, as another process would.
-            thread = threading.Thread(target=waiting.pop())
-            thread.start()
-            thread.join()
+            waiting.pop()()
         return called(*args, **options)
 
     monkeypatch.setattr(module, name, then)
@@ -104,16 +99,11 @@ def test_weights_overwritten_in_use_are_reported_by_every_encoder_that_shares_th
 def test_a_tokenizer_that_changes_while_it_is_read_is_reported(name, two, monkeypatch):
     path = two[0] / name
     encoder = load(two[0], pooling="avg")
-    before(
-        monkeypatch,
-        tokenizer_module,
-        "quiet_transformers",
-        lambda: path.write_text(f"{path.read_text()} "),
-    )
+    before(monkeypatch, tokenizer_module, "quiet_transformers", lambda: path.write_text(f"{path.read_text()} "))
     refused(f"here/{name}", encoder)
 
 
-def test_files_of_other_modules_that_change_after_their_hash_are_reported(tiny, edit):
+def test_files_of_other_modules_that_change_after_their_hash_are_reported(tiny):
     pytest.importorskip("sentence_transformers")
     folder = tiny()
     write_modules(folder, TransformerSettings(Use(pooling="avg")), 32, [])

@@ -14,6 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from tiny_models import vectors_of
 
 from stsbench.encoders.checkpoint import needed_files
 from stsbench.encoders.load import load
@@ -127,7 +128,7 @@ LOAD = f"""
 """
 
 
-def test_a_model_is_fetched_in_one_format_with_its_revision_and_read_offline_afterwards(hub, ask, vectors_of):
+def test_a_model_is_fetched_in_one_format_with_its_revision_and_read_offline_afterwards(hub, ask):
     said = ask(LOAD)
     name, revision, folder = said.split()
     assert (name, revision) == (NAME, COMMIT)

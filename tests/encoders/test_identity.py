@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 from test_checkpoint import OWN_MODEL
+from tiny_models import edit, list_modules
 
 import stsbench as sb
 from stsbench.base.files import cache_at
@@ -59,13 +60,13 @@ class World:
                 save_file({"linear.weight": weight}, folder / place / "model.safetensors")
                 name = f"torch.nn.modules.{function}"
                 about = {"in_features": WIDTH, "out_features": WIDTH, "bias": False, "activation_function": name}
-                self.json(folder / place / "config.json", **about)
+                edit(folder / place / "config.json", **about)
             (folder / "1_Pooling").mkdir()
             self.pooled(folder, "mean")
-            self.json(folder / "sentence_bert_config.json", max_seq_length=40, do_lower_case=False)
+            edit(folder / "sentence_bert_config.json", max_seq_length=40, do_lower_case=False)
             prompts = {"query": "the cat ", "passage": "the dog "}
-            self.json(folder / "config_sentence_transformers.json", prompts=prompts, default_prompt_name=None)
-            self.modules(folder, "2_Dense", "3_Dense")
+            edit(folder / "config_sentence_transformers.json", prompts=prompts, default_prompt_name=None)
+            list_modules(folder, "2_Dense", "3_Dense")
         return folder
 
     def adapter(self):
@@ -80,27 +81,12 @@ class World:
             tensors = {name: chance.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
             save_file(tensors, folder / "adapter_model.safetensors")
             about = {"peft_type": "LORA", "base_model_name_or_path": str(base), "target_modules": ["query"]}
-            self.json(folder / "adapter_config.json", **about, r=4, lora_alpha=8)
+            edit(folder / "adapter_config.json", **about, r=4, lora_alpha=8)
         return folder
-
-    def modules(self, folder, *after):
-        places = ["", "1_Pooling", *after]
-        kinds = ["Transformer", "Pooling", *(place.partition("_")[2] or place for place in after)]
-        listing = [
-            {"idx": number, "name": str(number), "path": place, "type": f"sentence_transformers.models.{kind}"}
-            for number, (place, kind) in enumerate(zip(places, kinds, strict=True))
-        ]
-        (folder / "modules.json").write_text(json.dumps(listing))
 
     @staticmethod
     def pooled(folder, mode):
-        about = {"word_embedding_dimension": WIDTH, "pooling_mode": mode}
-        (folder / "1_Pooling" / "config.json").write_text(json.dumps(about))
-
-    @staticmethod
-    def json(path, **entries):
-        content = json.loads(path.read_text()) if path.is_file() else {}
-        path.write_text(json.dumps(content | entries))
+        edit(folder / "1_Pooling" / "config.json", word_embedding_dimension=WIDTH, pooling_mode=mode)
 
     @staticmethod
     def scale(path, factor):
@@ -217,7 +203,7 @@ def _trusted(world, other):
         "            text = [' '.join(reversed(each.split())) for each in text]\n"
         "        return super().__call__(text, **options)\n"
     )
-    world.json(folder / "tokenizer_config.json", auto_map={"AutoTokenizer": [None, "own.OwnTokenizer"]})
+    edit(folder / "tokenizer_config.json", auto_map={"AutoTokenizer": [None, "own.OwnTokenizer"]})
     return load(folder, pooling="cls_before_pooler", trust_remote_code=other)
 
 
@@ -228,7 +214,7 @@ def _code(world, other):
     table.write_text("2" if other else "1")
     (folder / "own.py").write_text(OWN_MODEL.format(mark=str(world.root / "it-ran"), table=str(table)))
     auto_map = {"AutoConfig": "own.OwnConfig", "AutoModel": "own.OwnModel"}
-    world.json(folder / "config.json", model_type="own", auto_map=auto_map)
+    edit(folder / "config.json", model_type="own", auto_map=auto_map)
     return load(folder, pooling="avg", trust_remote_code=True)
 
 
@@ -247,13 +233,11 @@ def scaled(*covers, base="modular", **options):
 
 
 def modules(*covers, one, two):
-    changed(*covers, change=lambda w, f, o: w.modules(f, *(two if o else one)))
+    changed(*covers, change=lambda w, f, o: list_modules(f, *(two if o else one)))
 
 
 def entry(file, *covers, base="modular", key, one, two, **options):
-    changed(
-        file, *covers, change=lambda w, f, o: w.json(f / file, **{key: two if o else one}), base=base, **options
-    )
+    changed(file, *covers, change=lambda w, f, o: edit(f / file, **{key: two if o else one}), base=base, **options)
 
 
 def swap_words(_world, folder, other):
@@ -291,7 +275,7 @@ entry("config_sentence_transformers.json", key="default_prompt_name", one="query
 def by_library(world, folder, *after):
     pytest.importorskip("sentence_transformers")
     world.pooled(folder, "mean_sqrt_len_tokens")
-    world.modules(folder, *after)
+    list_modules(folder, *after)
 
 
 changed(

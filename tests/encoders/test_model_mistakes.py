@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from tiny_models import edit
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.load import load
@@ -32,7 +33,7 @@ def without(*names):
 
 
 def entries(name, **values):
-    return lambda folder: (folder / name).write_text(json.dumps(json.loads((folder / name).read_text()) | values))
+    return lambda folder: edit(folder / name, **values)
 
 
 def marks_token_types(folder):
@@ -81,15 +82,7 @@ IN_FILES = [
     ("bert", nothing, {"backend": "openvino", "device": "cuda"}, ("openvino", "--device cuda")),
     ("bert", nothing, {"attention": "flash"}, ("unknown --attention 'flash'",)),
     ("bert", nothing, {"attention_mask": "casual"}, ("unknown --attention-mask 'casual'", "causal")),
-    (
-        "bert",
-        nothing,
-        {"attention": "flash_attention_2"},
-        (
-            "FlashAttention2",
-            "cannot be used",
-        ),
-    ),
+    ("bert", nothing, {"attention": "flash_attention_2"}, ("FlashAttention2", "cannot be used")),
     ("bert", nothing, {"attention": "eager", "backend": "openvino"}, ("--attention needs torch",)),
     ("bert", nothing, {"device": "tpu"}, ("device 'tpu'",)),
     ("bert", nothing, {"max_length": 49}, ("48", "--max-length 49")),
@@ -153,26 +146,41 @@ def test_a_mistake_in_a_template_names_its_line(tmp_path, content, words):
     refused(lambda: read_template(tmp_path / "mine.yaml"), *words)
 
 
-@pytest.mark.parametrize(
-    ("options", "option"), [({"pooling": "max"}, "--pooling"), ({"max_length": 12}, "--max-length")]
-)
-def test_options_that_word_vectors_do_not_obey_are_refused(options, option, tmp_path):
+def function(sentences):
+    return [[1.0] for _ in sentences]
+
+
+SERVED = "http://127.0.0.1:9/v1#tiny"
+DISOBEYED = [
+    ("words.txt", {"pooling": "max"}, "averaged.*--pooling|--pooling.*averaged"),
+    ("words.txt", {"max_length": 12}, "averaged.*--max-length|--max-length.*averaged"),
+    *(
+        (function, options, f"{option}.*callable|callable.*{option}")
+        for options, option in (
+            ({"pooling": "cls"}, "--pooling"),
+            ({"max_length": 32}, "--max-length"),
+            ({"prompt": "query: ", "precision": "bf16"}, "--prompt and --precision"),
+            ({"revision": "main"}, "--revision"),
+            ({"device": "cuda"}, "--device"),
+            ({"template": "e5"}, "--template"),
+            ({"prompt_name": "query"}, "--prompt-name"),
+            ({"prompts": "a: ,b: "}, "--prompts"),
+        )
+    ),
+    (SERVED, {"pooling": "cls"}, "--pooling"),
+    (SERVED, {"precision": "bf16"}, "--precision"),
+    (SERVED, {"max_length": 64}, "--max-length"),
+    (SERVED, {"template": "e5"}, "--template"),
+    (SERVED, {"attention": "eager"}, "--attention"),
+    (SERVED, {"device": "cuda"}, "--device"),
+    (SERVED, {"prompt_name": "query"}, "no prompt named 'query'"),
+    (SERVED, {"prompts": "query,passage"}, "no prompt named 'query'"),
+]
+
+
+@pytest.mark.parametrize(("model", "options", "message"), DISOBEYED)
+def test_an_option_that_a_model_does_not_obey_is_refused(model, options, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "words.txt").write_text("the 1 2\n")
-    refused(lambda: load(tmp_path / "words.txt", **options), option, "averaged")
-
-
-@pytest.mark.parametrize(
-    ("options", "option"),
-    [
-        ({"pooling": "cls"}, "--pooling"),
-        ({"max_length": 32}, "--max-length"),
-        ({"prompt": "query: ", "precision": "bf16"}, "--prompt and --precision"),
-        ({"revision": "main"}, "--revision"),
-        ({"device": "cuda"}, "--device"),
-        ({"template": "e5"}, "--template"),
-        ({"prompt_name": "query"}, "--prompt-name"),
-        ({"prompts": "a: ,b: "}, "--prompts"),
-    ],
-)
-def test_options_that_a_callable_does_not_obey_are_refused(options, option):
-    refused(lambda: load(lambda sentences: [[1.0] for _ in sentences], **options), option, "callable")
+    with pytest.raises(UserError, match=message):
+        load(model, **options)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tiny_models import vectors_of
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.load import load
@@ -97,7 +98,7 @@ def test_out_of_memory_halves_the_budget_for_all_that_follow():
     assert max(len(batch) for batch in encoder.batches) > 1
 
 
-def test_out_of_memory_in_torch_is_met_by_smaller_batches(tiny, sentences, vectors_of, monkeypatch):
+def test_out_of_memory_in_torch_is_met_by_smaller_batches(tiny, sentences, monkeypatch):
     import torch
 
     encoder = load(tiny(), pooling="avg")
@@ -118,7 +119,7 @@ def test_out_of_memory_in_torch_is_met_by_smaller_batches(tiny, sentences, vecto
     assert "\n" not in str(told.value)
 
 
-def test_an_error_of_torch_other_than_of_memory_is_reported_with_its_reason(tiny, vectors_of, monkeypatch):
+def test_an_error_of_torch_other_than_of_memory_is_reported_with_its_reason(tiny, monkeypatch):
     encoder = load(tiny(), pooling="avg")
     encoder.prepare(weights=True)
 

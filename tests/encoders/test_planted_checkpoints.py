@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from damages import cut
 from numpy.typing import NDArray
+from tiny_models import edit, list_modules
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.load import load
@@ -43,12 +44,7 @@ def whole(_built, tmp_path_factory):
     from safetensors.torch import save_file
 
     folder = Path(shutil.copytree(_built("bert"), tmp_path_factory.mktemp("planted") / "whole"))
-    kinds = {"": "Transformer", "1_Pooling": "Pooling", "2_Dense": "Dense"}
-    modules = [
-        {"idx": number, "name": str(number), "path": path, "type": f"sentence_transformers.models.{kind}"}
-        for number, (path, kind) in enumerate(kinds.items())
-    ]
-    write(folder, "modules.json", modules)
+    list_modules(folder, "2_Dense")
     write(folder, POOLING, {"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True})
     write(folder, "sentence_bert_config.json", {"max_seq_length": 40, "do_lower_case": False})
     write(folder, LIBRARY, {"prompts": {"query": "a "}, "default_prompt_name": None})
@@ -90,10 +86,7 @@ def outcome(plant, whole, before, *, may_be_another):
 
 
 def entries(name, **values):
-    def plant(folder):
-        write(folder, name, json.loads((folder / name).read_text(encoding="utf-8")) | values)
-
-    return plant
+    return lambda folder: edit(folder / name, **values)
 
 
 def module(number, **values):

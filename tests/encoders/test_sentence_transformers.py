@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
+from tiny_models import vectors_of
 
 import stsbench as sb
 from stsbench.base.errors import UserError
@@ -77,7 +78,7 @@ RESIDUAL = ("Dense", 32, 32, {"use_residual": True})
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("layout", ["safetensors", "bin"])
-def test_poolings_and_dense_layers_are_read_natively(kind, pooling, after, layout, tiny, sentences, vectors_of):
+def test_poolings_and_dense_layers_are_read_natively(kind, pooling, after, layout, tiny, sentences):
     folder, texts = build(tiny(kind), pooling=pooling, after=after), [text for text in sentences if text]
     if layout == "bin":
         if DENSE not in after:
@@ -107,7 +108,7 @@ def old_style(folder, **transformer):
     (folder / "config_sentence_transformers.json").unlink()
 
 
-def test_lower_casing_applies_to_text_and_prompt(tiny, sentences, vectors_of):
+def test_lower_casing_applies_to_text_and_prompt(tiny, sentences):
     folder = build(tiny("roberta"))
     cased = vectors_of(load(folder), sentences)
     old_style(folder, max_seq_length=40, do_lower_case=True)
@@ -119,7 +120,7 @@ def test_lower_casing_applies_to_text_and_prompt(tiny, sentences, vectors_of):
     np.testing.assert_allclose(prompted, by_library(folder, sentences, prompt="The Cat "), atol=1e-5)
 
 
-def test_the_maximum_length_is_the_checkpoints_within_the_models_positions(tiny, sentences, vectors_of):
+def test_the_maximum_length_is_the_checkpoints_within_the_models_positions(tiny, sentences):
     from sentence_transformers import SentenceTransformer
 
     folder = build(tiny())
@@ -146,7 +147,7 @@ def test_the_maximum_length_is_the_checkpoints_within_the_models_positions(tiny,
         lambda folder: build(folder, include_prompt=False, prompts=PROMPTS, default_prompt_name="query"),
     ],
 )
-def test_what_is_not_read_natively_goes_through_the_library(make, tiny, sentences, vectors_of):
+def test_what_is_not_read_natively_goes_through_the_library(make, tiny, sentences):
     folder, texts = make(tiny()), [text for text in sentences if text]
     encoder = load(folder)
     assert encoder.identity.kind == LIBRARY
@@ -184,7 +185,7 @@ def test_what_the_library_cannot_do_is_refused(change, options, words, tiny):
 
 
 @pytest.mark.parametrize("after", [[], [NORMALIZE]])
-def test_static_embeddings_are_encoded_by_the_library_that_wrote_them(after, tiny, sentences, vectors_of):
+def test_static_embeddings_are_encoded_by_the_library_that_wrote_them(after, tiny, sentences):
     from model2vec import StaticModel
     from sentence_transformers import SentenceTransformer
     from tokenizers import Tokenizer
@@ -236,7 +237,7 @@ def library_score(folder, data, first, second):
 
 @pytest.mark.parametrize(("include_prompt", "kind"), [(True, "sentence-transformers"), (False, LIBRARY)])
 def test_named_and_default_prompts_give_the_librarys_vectors_whether_they_are_pooled_or_not(
-    include_prompt, kind, prompted, sentences, vectors_of
+    include_prompt, kind, prompted, sentences
 ):
     plain, with_default = (prompted(include_prompt=include_prompt, default=name) for name in (None, "passage"))
     seen = []

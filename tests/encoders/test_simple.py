@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tiny_models import vectors_of
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.fitted import normalize
@@ -56,7 +57,7 @@ def module(tmp_path, monkeypatch):
         Model(),
     ],
 )
-def test_lists_arrays_tensors_and_objects_with_encode_are_taken(function, vectors_of):
+def test_lists_arrays_tensors_and_objects_with_encode_are_taken(function):
     vectors = vectors_of(load(function), TEXTS)
     assert vectors.dtype == np.float32
     assert vectors.tolist() == [[5, 1], [11, 1], [5, 1], [0, 1]]
@@ -73,7 +74,7 @@ def test_a_callable_is_named_and_not_cached():
     assert embed(encoder, TEXTS).cost.encoded == 3
 
 
-def test_an_array_that_a_callable_reuses_is_copied(vectors_of):
+def test_an_array_that_a_callable_reuses_is_copied():
     shared = np.zeros((1, 2), np.float32)
 
     def encode(sentences):
@@ -118,7 +119,7 @@ def test_what_is_not_one_vector_per_sentence_is_refused(returned, message):
         embed(load(lambda sentences: returned(len(sentences))), ["a", "b", "c"])
 
 
-def test_large_and_small_numbers_that_float32_represents_keep_their_value(vectors_of):
+def test_large_and_small_numbers_that_float32_represents_keep_their_value():
     function = {"a": [3e38, 3e38], "b": [3e-38, 4e-38], "c": [0.0, 0.0], "d": [3.0, 4.0]}
     vectors = vectors_of(load(lambda s: [function[text] for text in s]), list("abcd"))
     unit = normalize(vectors)
@@ -142,7 +143,7 @@ def test_an_error_in_a_callable_is_reported_with_its_line(content, words, module
     assert error.value.__cause__ is not None
 
 
-def test_out_of_memory_in_a_callable_makes_its_calls_smaller(vectors_of):
+def test_out_of_memory_in_a_callable_makes_its_calls_smaller():
     import torch
 
     def encode(sentences):
@@ -153,7 +154,7 @@ def test_out_of_memory_in_a_callable_makes_its_calls_smaller(vectors_of):
     assert vectors_of(load(encode), TEXTS).tolist() == [[5, 1], [11, 1], [5, 1], [0, 1]]
 
 
-def test_a_function_is_imported_from_the_current_folder(module, vectors_of):
+def test_a_function_is_imported_from_the_current_folder(module):
     module("here", "class Model:\n    def encode(self, s):\n        return [[1.0]] * len(s)\nmodel = Model()\n")
     encoder = load("here:model.encode")
     assert encoder.identity.name == "here:model.encode"
@@ -226,7 +227,7 @@ def mean(*words):
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_every_format_gives_the_mean_of_the_known_words_of_the_lower_cased_text(name, file, vectors_of):
+def test_every_format_gives_the_mean_of_the_known_words_of_the_lower_cased_text(name, file):
     encoder = load(file(name))
     assert (encoder.identity.kind, encoder.identity.use.pooling) == ("static", "avg")
     expected = {
@@ -250,7 +251,7 @@ def test_every_format_gives_the_mean_of_the_known_words_of_the_lower_cased_text(
         (b"the 1 2 3 4\ndog 1 2 3 4 5\n", "dog", [0, 0, 0, 0]),  # the word is "dog 1"
     ],
 )
-def test_words_and_numbers_are_told_apart(content, text, expected, file, vectors_of):
+def test_words_and_numbers_are_told_apart(content, text, expected, file):
     assert vectors_of(load(file(content=content)), [text]).tolist() == [expected]
 
 
@@ -298,7 +299,7 @@ def saved(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int64", ">f8"])
-def test_rows_are_found_by_sentence(dtype, saved, vectors_of):
+def test_rows_are_found_by_sentence(dtype, saved):
     vectors = vectors_of(saved(MATRIX.astype(dtype)), ["café", "a cat", "café"])
     assert vectors.dtype == np.float32
     assert vectors.tolist() == [[5, 6], [1, 2], [5, 6]]
@@ -309,12 +310,12 @@ def test_rows_are_found_by_sentence(dtype, saved, vectors_of):
     ["\r\n".join(SENTENCES) + "\r\n", "\ufeff" + "\n".join(SENTENCES), " a cat \n\ncafé"],
     ids=["windows", "byte-order mark", "blanks"],
 )
-def test_line_ends_and_marks_are_no_part_of_a_sentence(content, saved, vectors_of):
+def test_line_ends_and_marks_are_no_part_of_a_sentence(content, saved):
     assert vectors_of(saved(sentences=content), ["a cat", " café"]).tolist() == [[1, 2], [5, 6]]
 
 
 @pytest.mark.parametrize("number", [3.0, np.nan])
-def test_equal_vectors_of_a_repeated_sentence_are_accepted(number, saved, vectors_of):
+def test_equal_vectors_of_a_repeated_sentence_are_accepted(number, saved):
     matrix = np.array([[1, 2], [number, 4], [number, 4]])
     assert vectors_of(saved(matrix, "a cat\nthe dog ran\nthe dog ran\n"), ["a cat"]).tolist() == [[1, 2]]
 

@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 import pytest
+from tiny_models import edit
 
 import stsbench as sb
 from stsbench.encoders.load import load
@@ -120,7 +121,7 @@ def test_a_checkpoint_is_known_by_the_last_part_of_its_name_in_any_case():
     ],
 )
 def test_a_local_folder_is_pooled_as_its_name_or_architecture_says(
-    name, options, architecture, pooling, note, tiny, edit
+    name, options, architecture, pooling, note, tiny
 ):
     folder = tiny(name=name)
     if architecture:

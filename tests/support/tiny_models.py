@@ -1,8 +1,10 @@
 """Tiny checkpoints with random weights, and their tokenizers."""
 
+import json
 import re
 import string
 from collections import Counter
+from pathlib import Path
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
@@ -84,3 +86,31 @@ def save_tiny(folder, tokenizer, kind="bert", *, build=None, draw=None, seed=7, 
     network.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+def edit(path, **entries):
+    """Change entries of a JSON file, which need not exist; None removes one."""
+    content = (json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}) | entries
+    path.write_text(json.dumps({k: v for k, v in content.items() if v is not None}), encoding="utf-8")
+
+
+def list_modules(folder, *after):
+    """Write the list of modules of sentence-transformers: a Transformer, its pooling and, say, `2_Dense`."""
+    places = ["", "1_Pooling", *after]
+    kinds = ["Transformer", "Pooling", *(place.partition("_")[2] or place for place in after)]
+    listing = [
+        {"idx": number, "name": str(number), "path": place, "type": f"sentence_transformers.models.{kind}"}
+        for number, (place, kind) in enumerate(zip(places, kinds, strict=True))
+    ]
+    (folder / "modules.json").write_text(json.dumps(listing))
+
+
+def vectors_of(encoder, texts, pooling=None, **options):
+    """Embed texts with an encoder or the model in a folder: one vector a text, in order, not from the cache."""
+    from stsbench.encoders.load import load
+    from stsbench.encoders.plan import embed
+
+    encoder = load(encoder) if isinstance(encoder, Path) else encoder
+    found = embed(encoder, texts, **{"use_cache": False, "poolings": [pooling] if pooling else None} | options)
+    (vectors,) = found.vectors.values()
+    return vectors[found.rows]

@@ -92,15 +92,6 @@ def _require():
         pytest.importorskip(module, reason=f"needs {module}: pip install 'stsbench[openvino]'")
 
 
-@pytest.fixture
-def cuda():
-    import torch
-
-    if not torch.cuda.is_available():
-        pytest.skip("needs a CUDA device")
-    return torch
-
-
 @pytest.mark.parametrize("name", ["cuda", "mps"])
 def test_auto_takes_what_torch_finds_and_a_device_that_is_missing_is_refused(name, monkeypatch):
     import torch
@@ -116,9 +107,11 @@ def test_auto_takes_what_torch_finds_and_a_device_that_is_missing_is_refused(nam
 @pytest.mark.gpu
 @pytest.mark.parametrize("pooling", ["cls", "avg", "avg_static_last", "max", "last"])
 @pytest.mark.parametrize("kind", ["bert", "roberta"])
-def test_cuda_equals_the_processor(kind, pooling, cuda, tiny, sentences):
+def test_cuda_equals_the_processor(kind, pooling, tiny, sentences):
+    import torch
+
+    if not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device")
     folder = tiny(kind)
-    there = vectors_of(load(folder, pooling=pooling, device="cuda"), sentences)
-    np.testing.assert_allclose(
-        there, vectors_of(load(folder, pooling=pooling, device="cpu"), sentences), atol=1e-3
-    )
+    there, here = (vectors_of(load(folder, pooling=pooling, device=name), sentences) for name in ("cuda", "cpu"))
+    np.testing.assert_allclose(there, here, atol=1e-3)

@@ -3,10 +3,10 @@
 import errno
 import os
 import re
-import resource
 
 import numpy as np
 import pytest
+from damages import files_of_at_most
 from test_planted_cache import sql
 
 from stsbench.base.errors import UserError
@@ -41,13 +41,6 @@ def fill(cache, size=10, start=0):
     vectors = {n.to_bytes(16, "big"): np.full(16, n, np.float32) for n in range(start, start + size)}
     cache.add_vectors(vectors)
     return vectors
-
-
-FULL = "PRAGMA max_page_count = 7;"
-
-
-def disk_is_full(*_args):
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_a_second_run_encodes_nothing_and_loads_neither_tokenizer_nor_weights(tiny, sentences, monkeypatch):
@@ -103,25 +96,22 @@ def test_more_keys_than_one_query_takes_are_found(monkeypatch):
 def test_a_full_disk_is_a_warning_and_all_or_nothing_is_kept(caplog):
     cache = cache_of(1)
     fill(cache)
-    before, limits = cache.path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = cache.path.read_bytes()
     # The system takes a part of the second block and refuses the rest, as a disk does that is full.
-    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 100_000, limits[1]))
-    try:
+    with files_of_at_most(len(before) + 100_000):
         fill(cache, 2000, start=100)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     (message,) = caplog.messages
     assert re.search("without the cache: cannot use the embedding cache .*free some space", message)
     assert cache.path.read_bytes() == before
 
 
-def fill_database(monkeypatch):
-    monkeypatch.setattr("stsbench.encoders.cache._SCHEMA", _SCHEMA.replace("16384", "512") + FULL)
-
-
 def fill_disk(monkeypatch, tmp_path):
-    fill_database(monkeypatch)
-    monkeypatch.setattr(os, "utime", disk_is_full)
+    def fail(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    schema = f"{_SCHEMA.replace('16384', '512')}PRAGMA max_page_count = 7;"
+    monkeypatch.setattr("stsbench.encoders.cache._SCHEMA", schema)
+    monkeypatch.setattr(os, "utime", fail)
 
 
 def replace_folder(monkeypatch, tmp_path):
@@ -156,25 +146,16 @@ def test_above_the_size_limit_the_least_recently_used_go_first():
     assert [cache.path.exists() for cache in caches] == [True, False, False, False]
 
 
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [
-        (None, DEFAULT_MAX_BYTES),
-        ("0", 0),
-        ("123456", 123_456),
-        (" 1.5 gb ", 1_500_000_000),
-        *((mistake, None) for mistake in ("much", "-1", "5 parsecs", "1,5GB")),
-    ],
-)
-def test_the_size_limit_is_read_or_refused(text, size, monkeypatch):
+def test_the_size_limit_is_read_or_refused(monkeypatch):
     monkeypatch.delenv("STSBENCH_CACHE_SIZE", raising=False)
-    if text is not None:
+    assert max_cache_bytes() == DEFAULT_MAX_BYTES
+    for text, size in (("0", 0), ("123456", 123_456), (" 1.5 gb ", 1_500_000_000)):
         monkeypatch.setenv("STSBENCH_CACHE_SIZE", text)
-    if size is None:
+        assert max_cache_bytes() == size
+    for text in ("much", "-1", "5 parsecs", "1,5GB"):
+        monkeypatch.setenv("STSBENCH_CACHE_SIZE", text)
         with pytest.raises(UserError, match=r"STSBENCH_CACHE_SIZE is .*, which is not a size"):
             max_cache_bytes()
-    else:
-        assert max_cache_bytes() == size
 
 
 def test_the_cache_can_be_listed_and_cleared_but_for_files_of_others(tiny, sentences):

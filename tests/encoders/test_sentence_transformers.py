@@ -77,22 +77,19 @@ RESIDUAL = ("Dense", 32, 32, {"use_residual": True})
         ("bert", "mean", TWO_DENSE),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("layout", ["safetensors", "bin"])
-def test_poolings_and_dense_layers_are_read_natively(kind, pooling, after, layout, tiny, sentences):
-    folder, texts = build(tiny(kind), pooling=pooling, after=after), [text for text in sentences if text]
-    if layout == "bin":
-        if DENSE not in after:
-            return
-        import torch
-        from safetensors.torch import load_file
+def test_poolings_and_dense_layers_are_read_natively(kind, pooling, after, tiny, sentences):
+    import torch
+    from safetensors.torch import load_file
 
-        for file in folder.glob("*_Dense/model.safetensors"):
-            torch.save(load_file(file), file.with_name("pytorch_model.bin"))
-            file.unlink()
-    encoder = load(folder)
+    folder, texts = build(tiny(kind), pooling=pooling, after=after), [text for text in sentences if text]
+    encoder, expected = load(folder), by_library(folder, texts)
     assert encoder.identity.kind == "sentence-transformers"
     assert encoder.identity.normalize == (NORMALIZE in after)
-    np.testing.assert_allclose(vectors_of(encoder, texts), by_library(folder, texts), atol=1e-5)
+    np.testing.assert_allclose(vectors_of(encoder, texts), expected, atol=1e-5)
+    for file in folder.glob("*_Dense/model.safetensors"):
+        torch.save(load_file(file), file.with_name("pytorch_model.bin"))
+        file.unlink()
+    np.testing.assert_allclose(vectors_of(folder, texts), expected, atol=1e-5)
 
 
 def old_style(folder, **transformer):
@@ -156,29 +153,25 @@ def test_what_is_not_read_natively_goes_through_the_library(make, tiny, sentence
 
 
 @pytest.mark.parametrize(
-    ("change", "options", "words"),
+    ("module", "options", "words"),
     [
-        (lambda modules: modules.replace("StaticEmbedding", "WordEmbeddings"), {"pooling": "avg"}, "config.json"),
-        (lambda modules: modules.replace("sentence_transformers.", "own."), {}, "--trust-remote-code"),
+        ("WordEmbeddings", {"pooling": "avg"}, "config.json"),
+        ("own.Pooling", {}, "--trust-remote-code"),
         (None, {"backend": "openvino"}, "--backend"),
         (None, {"template": "promptbert"}, "--template"),
         (None, {"attention": "eager"}, "--attention"),
         (None, {"attention_mask": "causal"}, "--attention-mask"),
     ],
 )
-def test_what_the_library_cannot_do_is_refused(change, options, words, tiny):
-    from sentence_transformers import SentenceTransformer
-    from tokenizers import Tokenizer
-
-    if change is None or options == {}:
-        folder = build(tiny(), pooling="weightedmean")
-    else:
-        tokenizer = Tokenizer.from_file(str(tiny() / "tokenizer.json"))
-        static = module("StaticEmbedding", tokenizer, embedding_dim=24)
-        folder = tiny(name="other").with_name("static")
-        SentenceTransformer(modules=[static], device="cpu").save(str(folder))
-    if change is not None:
-        (folder / "modules.json").write_text(change((folder / "modules.json").read_text()))
+def test_what_the_library_cannot_do_is_refused(module, options, words, tiny):
+    folder = build(tiny(), pooling="weightedmean")
+    modules = json.loads((folder / "modules.json").read_text())
+    if module == "WordEmbeddings":
+        modules = [modules[0] | {"type": f"sentence_transformers.models.{module}"}]
+        (folder / "config.json").unlink()
+    elif module:
+        modules[1]["type"] = module
+    (folder / "modules.json").write_text(json.dumps(modules))
     with pytest.raises(UserError) as error:
         load(folder, **options)
     assert words in str(error.value)

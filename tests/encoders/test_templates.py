@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tiny_models import vectors_of
 
 import stsbench as sb
 from stsbench.encoders.load import load
@@ -15,18 +16,13 @@ from stsbench.records.signature import Signature
 EOL = Template(name="eol", texts='It means "{sentence}" in a word:"', pooling="last", padding="left")
 
 
-def vectors(encoder, texts, pooling="last", **options):
-    found = embed(encoder, texts, poolings=[pooling], **{"use_cache": False} | options)
-    return found.vectors[pooling][found.rows]
-
-
 def test_a_users_template_is_used(tmp_path, tiny):
     (tmp_path / "mine.yaml").write_text(
         "texts: 'so: {sentence}'\nrules: [full_stop]\npooling: avg\nlayers: [-1, -2]\n"
     )
     encoder = load(tiny(), template=str(tmp_path / "mine.yaml"))
     found = embed(encoder, ["The dog ran home"], use_cache=False)
-    plain = vectors(load(tiny(name="again"), pooling="avg_top2", prompt="so: "), ["The dog ran home."], "avg_top2")
+    plain = vectors_of(load(tiny(name="again"), pooling="avg_top2", prompt="so: "), ["The dog ran home."])
     assert encoder.identity.use.pooling == "avg@-1,-2"
     assert str(encoder.identity.use.template).startswith("mine#")
     np.testing.assert_allclose(found.vectors["avg@-1,-2"], plain, rtol=0, atol=1e-6)

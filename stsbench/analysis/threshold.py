@@ -213,7 +213,7 @@ class Threshold(OfTasks):
         order = np.lexsort((~pairs.matches, pairs.similarity))
         rising, matches = pairs.similarity[order], pairs.matches[order].astype(np.float64)
         components = pairs.sharing.components[order]
-        grid = np.arange(np.ceil(rising[0] * _STEPS), rising[-1] * _STEPS) / _STEPS
+        grid = np.arange(np.floor(rising[0] * _STEPS), np.ceil(rising[-1] * _STEPS) + 1) / _STEPS
         # The Bayesian bootstrap (Rubin 1981); the first curve has equal weights.
         weights = generator(0, "threshold").exponential(size=(1 + _DRAWS, components.max() + 1))
         weights[0] = 1

@@ -190,4 +190,4 @@ def test_zero_vectors_are_left_out_and_counted(plain: Plain, hash_encode: Encode
     collapse = sb.length_collapse(partly, tasks=["sample"])
     cosines = collapse.frame[collapse.frame["measure"] == "cosine"]
     assert (cosines["sentences"].sum(), cosines["zero"].sum()) == (known, len(plain.texts) - known)
-    assert f"{len(plain.texts) - known:,} zero vectors are left out" in str(collapse)
+    assert f"Zero vectors left out: {len(plain.texts) - known:,}" in str(collapse)

@@ -104,7 +104,7 @@ def test_rates_are_of_pairs_that_did_not_choose_the_cutoff() -> None:
     names = ["false matches", "precision", "recall", "matched", "balanced accuracy"]
     assert rates[names].tolist() == pytest.approx(expected)
     curve = frame[frame["measure"] == "probability"]
-    regression = IsotonicRegression().fit(pairs.similarity, pairs.matches)
+    regression = IsotonicRegression(out_of_bounds="clip").fit(pairs.similarity, pairs.matches)
     assert curve["value"].tolist() == pytest.approx(regression.predict(curve["group"].astype(float)).tolist())
     assert ((curve["low"] <= curve["high"]) & (curve["low"] >= 0) & (curve["high"] <= 1)).all()
 

@@ -51,7 +51,7 @@ def diagnose(
         tolerance: how many points a score may differ from the claim; by default half a unit of the claim's last
             digit plus 0.005, because the last bits of vectors differ between machines.
         lengths: maximum lengths to try; by default 32, 64, 128, 256, 512 and those that the checkpoint states.
-        budget: seconds for the search beyond the grid; 0 for none. No forward pass starts that would end later.
+        budget: seconds for the search beyond the grid; 0 for none. No forward pass starts later.
         use_cache: whether to read and write the embedding cache.
         progress: receives the progress of each stage.
 

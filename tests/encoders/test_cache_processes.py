@@ -152,9 +152,7 @@ def test_a_process_killed_in_the_middle_of_a_write_leaves_the_file_whole(script)
         assert all(np.array_equal(value, vector(int.from_bytes(k, "big"))) for k, value in found.items())
 
 
-@pytest.fixture
-def held(script, monkeypatch):
-    """Let another process lock the cache file until the test ends; nothing waits for long."""
+def test_a_run_that_waits_too_long_continues_without_the_cache_until_it_is_free(script, caplog, monkeypatch):
     monkeypatch.setattr(module, "_WAIT_SECONDS", 0.01)
     monkeypatch.setattr(module, "_warned", set())
     lines = """
@@ -168,22 +166,18 @@ def held(script, monkeypatch):
     """
     embed(SlowEncoder(), TEXTS[:5])
     process = script(lines)
-    while not (embeddings_dir() / "held").exists():
-        assert process.poll() is None, process.stderr.read()
-        time.sleep(0.01)
-    yield process
-    process.kill()
-    process.wait()
-
-
-def test_a_run_that_waits_too_long_continues_without_the_cache_until_it_is_free(held, caplog):
-    result = embed(SlowEncoder(), TEXTS)
+    try:
+        while not (embeddings_dir() / "held").exists():
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.01)
+        result = embed(SlowEncoder(), TEXTS)
+    finally:
+        process.kill()
+        process.wait()
     assert result.vectors["avg"][result.rows, 0].tolist() == list(range(1, 41))
     assert result.cost.encoded == 40
     (message,) = caplog.messages
     assert message.startswith("continuing without the cache: ")
     assert "database is locked" in message
-    held.kill()
-    held.wait()
     assert embed(SlowEncoder(), TEXTS).cost.encoded == 35
     assert embed(SlowEncoder(), TEXTS).cost.encoded == 0

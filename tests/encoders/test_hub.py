@@ -24,47 +24,39 @@ NAME = "someone/tiny-model"
 
 
 class _Hub(BaseHTTPRequestHandler):
-    def do_HEAD(self):
-        self.answer(body=False)
-
     def do_GET(self):
-        self.answer(body=True)
-
-    def log_message(self, *_):
-        pass
-
-    def answer(self, *, body):
-        path = unquote(urlsplit(self.path).path)
-        files, status = self.server.files, self.server.status
-        if status != 200:
-            self.send(status, b'{"error": "no"}', {"X-Error-Code": self.server.error_code}, body=body)
-        elif path.startswith(f"/api/models/{NAME}/tree/"):
-            entries = [
-                {"type": "file", "path": name, "size": len(data), "oid": hashlib.sha1(data).hexdigest()}
-                for name, data in files.items()
-            ]
-            self.send(200, json.dumps(entries).encode(), {}, body=body)
-        elif path in {f"/api/models/{NAME}{end}" for end in ("", "/revision/main", f"/revision/{COMMIT}")}:
-            siblings = [{"rfilename": name} for name in files]
-            info = {"id": NAME, "modelId": NAME, "sha": COMMIT, "siblings": siblings, "tags": [], "downloads": 0}
-            self.send(200, json.dumps(info).encode(), {}, body=body)
-        elif "/revision/" in path or "/tree/" in path:
-            self.send(404, b"{}", {"X-Error-Code": "RevisionNotFound"}, body=body)
-        elif (name := path.removeprefix(f"/{NAME}/resolve/").partition("/")[2]) in files:
-            if body:
-                self.server.fetched.append(name)
-            tag = hashlib.sha1(files[name]).hexdigest()
-            self.send(200, files[name], {"ETag": f'"{tag}"', "X-Repo-Commit": COMMIT}, body=body)
-        else:
-            self.send(404, b"{}", {"X-Error-Code": "EntryNotFound"}, body=body)
-
-    def send(self, status, content, headers, *, body):
+        status, content, headers = self.answer(unquote(urlsplit(self.path).path))
         self.send_response(status)
         for name, value in (headers | {"Content-Length": str(len(content))}).items():
             self.send_header(name, value)
         self.end_headers()
-        if body:
+        if self.command == "GET":
             self.wfile.write(content)
+
+    do_HEAD = do_GET
+
+    def log_message(self, *_): ...
+
+    def answer(self, path):
+        files, name = self.server.files, path.removeprefix(f"/{NAME}/resolve/").partition("/")[2]
+        if self.server.status != 200:
+            return self.server.status, b'{"error": "no"}', {"X-Error-Code": self.server.error_code}
+        if path.startswith(f"/api/models/{NAME}/tree/"):
+            entries = [
+                {"type": "file", "path": name, "size": len(data), "oid": hashlib.sha1(data).hexdigest()}
+                for name, data in files.items()
+            ]
+            return 200, json.dumps(entries).encode(), {}
+        if path in {f"/api/models/{NAME}{end}" for end in ("", "/revision/main", f"/revision/{COMMIT}")}:
+            siblings = [{"rfilename": name} for name in files]
+            info = {"id": NAME, "modelId": NAME, "sha": COMMIT, "siblings": siblings, "tags": [], "downloads": 0}
+            return 200, json.dumps(info).encode(), {}
+        if name not in files:
+            return 404, b"{}", {"X-Error-Code": "RevisionNotFound" if "/revision/" in path else "EntryNotFound"}
+        if self.command == "GET":
+            self.server.fetched.append(name)
+        tag = hashlib.sha1(files[name]).hexdigest()
+        return 200, files[name], {"ETag": f'"{tag}"', "X-Repo-Commit": COMMIT}
 
 
 @pytest.fixture

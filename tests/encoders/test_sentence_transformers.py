@@ -213,12 +213,12 @@ OF_PAIRS = {"length-bias", "pair-kinds", "density", "threshold", "ties"}
 @pytest.fixture
 def prompted(tiny):
     """Return a function that saves a tiny checkpoint with named prompts as the current library does."""
-
-    def make(*, include_prompt=True, default=None):
-        folder = tiny(name=f"tiny-{include_prompt}-{default}")
-        return build(folder, include_prompt=include_prompt, prompts=PROMPTS, default_prompt_name=default)
-
-    return make
+    return lambda include_prompt=True, default=None: build(
+        tiny(name=f"tiny-{include_prompt}-{default}"),
+        include_prompt=include_prompt,
+        prompts=PROMPTS,
+        default_prompt_name=default,
+    )
 
 
 def library_score(folder, data, first, second):

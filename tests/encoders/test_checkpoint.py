@@ -11,7 +11,6 @@ from tiny_models import edit, vectors_of
 from stsbench.base.errors import UserError
 from stsbench.encoders.checkpoint import Checkpoint
 from stsbench.encoders.load import load
-from stsbench.encoders.plan import embed
 
 OWN_MODEL = """
 from pathlib import Path
@@ -28,34 +27,23 @@ class OwnModel(BertModel):
 """
 
 
-@pytest.fixture
-def own_code(tiny, tmp_path, monkeypatch):
-    """Return a checkpoint whose own code reads `parts/table.txt`, and the file that running it makes."""
-    monkeypatch.setenv("HF_MODULES_CACHE", str(tmp_path / "modules"))
-    folder, mark = tiny(), tmp_path / "it-ran"
-    table = folder / "parts" / "table.txt"
-    table.parent.mkdir()
-    table.write_text("1.0")
+def give_own_code(folder, mark, table):
+    """Give a checkpoint a model of its own, which multiplies by the number in a file and makes another file."""
     (folder / "own.py").write_text(OWN_MODEL.format(mark=str(mark), table=str(table)))
     auto_map = {"AutoConfig": "own.OwnConfig", "AutoModel": "own.OwnModel"}
     edit(folder / "config.json", model_type="own", auto_map=auto_map)
-    return folder, mark
-
-
-def encode(model, **options):
-    return embed(load(model, pooling="avg", **options), ["the dog ran"], use_cache=False)
 
 
 def test_sharded_weights_give_the_same_vectors(tiny):
     from transformers import AutoModel
 
-    folder, whole = tiny(), encode(tiny(name="whole"))
+    folder, whole = tiny(), vectors(tiny(name="whole"))
     AutoModel.from_pretrained(folder).save_pretrained(folder / "shards", max_shard_size="20KB")
     (folder / "model.safetensors").unlink()
     for file in (folder / "shards").glob("model*"):
         shutil.move(file, folder / file.name)
     assert len(load(folder, pooling="avg").checkpoint.weight_files()) > 1
-    np.testing.assert_allclose(encode(folder).vectors["avg"], whole.vectors["avg"], atol=1e-6)
+    np.testing.assert_allclose(vectors(folder), whole, atol=1e-6)
 
 
 def test_the_hashed_file_is_the_one_that_transformers_reads(tiny):
@@ -66,7 +54,7 @@ def test_the_hashed_file_is_the_one_that_transformers_reads(tiny):
     for name in ("pytorch_model.bin.index.json", "model.safetensors.index.json"):
         (folder / name).write_text(index)
     assert load(folder, pooling="avg").identity.weights_sha256 == hashed
-    encode(folder)
+    vectors(folder)
 
 
 def test_a_hash_covers_files_of_equal_name_in_several_folders(tiny):
@@ -85,8 +73,12 @@ def test_a_hash_covers_files_of_equal_name_in_several_folders(tiny):
     assert len({before, *map(checkpoint.sha256, several)}) == 5
 
 
-def test_a_checkpoints_own_code_runs_only_if_trusted(own_code, tiny, sentences):
-    folder, mark = own_code
+def test_a_checkpoints_own_code_runs_only_if_trusted(tiny, sentences, tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_MODULES_CACHE", str(tmp_path / "modules"))
+    folder, mark = tiny(), tmp_path / "it-ran"
+    (folder / "parts").mkdir()
+    (folder / "parts" / "table.txt").write_text("1.0")
+    give_own_code(folder, mark, folder / "parts" / "table.txt")
     with pytest.raises(UserError, match=r"own\.OwnModel.*--trust-remote-code"):
         load(folder, pooling="avg")
     assert not mark.exists()

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
-from test_checkpoint import OWN_MODEL
+from test_checkpoint import give_own_code
 from tiny_models import edit, list_modules
 
 import stsbench as sb
@@ -212,9 +212,7 @@ def _code(world, other):
     folder = world.plain()
     table = folder / "table.txt"
     table.write_text("2" if other else "1")
-    (folder / "own.py").write_text(OWN_MODEL.format(mark=str(world.root / "it-ran"), table=str(table)))
-    auto_map = {"AutoConfig": "own.OwnConfig", "AutoModel": "own.OwnModel"}
-    edit(folder / "config.json", model_type="own", auto_map=auto_map)
+    give_own_code(folder, world.root / "it-ran", table)
     return load(folder, pooling="avg", trust_remote_code=True)
 
 

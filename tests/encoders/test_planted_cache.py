@@ -2,9 +2,6 @@
 
 import random
 import sqlite3
-from collections.abc import Callable
-from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -16,13 +13,6 @@ from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import Tokenized
 
 TEXTS = [f"word {number} " * (number % 7 + 1) for number in range(40)]
-
-
-class Variant(NamedTuple):
-    """The name of some damage, and the function that does it to a cache file."""
-
-    name: str
-    plant: Callable[[Path], object]
 
 
 class Encoder(Recorder):
@@ -45,12 +35,12 @@ def begun():
     return EmbeddingCache(Encoder().identity, "avg").path, measured
 
 
-def outcome(variant, file, content, measured):
+def outcome(plant, file, content, measured):
     """Damage a cache with that content and encode again: `right`, `told` (one sentence) or `wrong`."""
     for path in embeddings_dir().glob("*.vectors"):
         path.unlink()
     file.write_bytes(content)
-    variant.plant(file)
+    plant(file)
     try:
         again = embed(Encoder(), TEXTS)
     except UserError as error:
@@ -143,19 +133,18 @@ _GENERATED = {
     "zero": (_zero, 10),
     "swap": (_swap, 10),
 }
-
-VARIANTS = [
-    *(
-        Variant(f"{name} {n}", _bytes(change, f"{name} {n}"))
+VARIANTS = {
+    **{
+        f"{name} {n}": _bytes(change, f"{name} {n}")
         for name, (change, count) in _GENERATED.items()
         for n in range(count)
-    ),
-    *(Variant(name, plant) for name, plant in _ROWS.items()),
-    Variant("the last byte lost", _bytes(lambda content, _: content.pop(), "")),
-    Variant("another model's file", _another_models_file),
-    Variant("empty", lambda file: file.write_bytes(b"")),
-    Variant("text", lambda file: file.write_text("not a database " * 99)),
-]
+    },
+    **_ROWS,
+    "the last byte lost": _bytes(lambda content, _: content.pop(), ""),
+    "another model's file": _another_models_file,
+    "empty": lambda file: file.write_bytes(b""),
+    "text": lambda file: file.write_text("not a database " * 99),
+}
 """Every one must end in the right vectors."""
 
 
@@ -166,17 +155,17 @@ def filled():
 
 
 def test_more_than_a_hundred_kinds_of_damage_are_planted_and_none_passes(filled):
-    outcomes = {variant.name: outcome(variant, *filled) for variant in VARIANTS}
-    assert len(outcomes) == len(VARIANTS) >= 100
+    outcomes = {name: outcome(plant, *filled) for name, plant in VARIANTS.items()}
+    assert len(outcomes) >= 100
     assert {name: end for name, end in outcomes.items() if end != "right"} == {}
 
 
 def test_the_harness_notices_a_wrong_vector(filled, monkeypatch):
     monkeypatch.setattr("stsbench.encoders.cache.crc32", lambda content, start=0: 0)
     embeddings_dir().joinpath(filled[0].name).unlink()
-    zeroed = [variant for variant in VARIANTS if variant.name in {"a vector zeroed", "all the same"}]
+    zeroed = [VARIANTS["a vector zeroed"], VARIANTS["all the same"]]
     file, measured = begun()
-    assert [outcome(variant, file, file.read_bytes(), measured) for variant in zeroed] == ["wrong", "wrong"]
+    assert [outcome(plant, file, file.read_bytes(), measured) for plant in zeroed] == ["wrong", "wrong"]
 
 
 @pytest.mark.parametrize(("table", "encoded"), [("vectors", 3), ("texts", 0)])

@@ -293,26 +293,24 @@ def saved(tmp_path):
     return save
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int64", ">f8"])
-def test_rows_are_found_by_sentence(dtype, saved):
-    vectors = vectors_of(saved(MATRIX.astype(dtype)), ["café", "a cat", "café"])
-    assert vectors.dtype == np.float32
-    assert vectors.tolist() == [[5, 6], [1, 2], [5, 6]]
+REPEATED = "a cat\nthe dog ran\nthe dog ran\n"
 
 
 @pytest.mark.parametrize(
-    "content",
-    ["\r\n".join(SENTENCES) + "\r\n", "\ufeff" + "\n".join(SENTENCES), " a cat \n\ncafé"],
-    ids=["windows", "byte-order mark", "blanks"],
+    "files",
+    [
+        *({"matrix": MATRIX.astype(dtype)} for dtype in ("float16", "float32", "float64", "int64", ">f8")),
+        {"sentences": "\r\n".join(SENTENCES) + "\r\n"},
+        {"sentences": "\ufeff" + "\n".join(SENTENCES)},
+        {"sentences": " a cat \n\ncafé"},
+        *({"sentences": f"{REPEATED}café", "matrix": [[1, 2], [n, 4], [n, 4], [5, 6]]} for n in (3.0, np.nan)),
+    ],
+    ids=str,
 )
-def test_line_ends_and_marks_are_no_part_of_a_sentence(content, saved):
-    assert vectors_of(saved(sentences=content), ["a cat", " café"]).tolist() == [[1, 2], [5, 6]]
-
-
-@pytest.mark.parametrize("number", [3.0, np.nan])
-def test_equal_vectors_of_a_repeated_sentence_are_accepted(number, saved):
-    matrix = np.array([[1, 2], [number, 4], [number, 4]])
-    assert vectors_of(saved(matrix, "a cat\nthe dog ran\nthe dog ran\n"), ["a cat"]).tolist() == [[1, 2]]
+def test_rows_are_found_by_sentence(files, saved):
+    vectors = vectors_of(saved(**files), ["café", "a cat", " café"])
+    assert vectors.dtype == np.float32
+    assert vectors.tolist() == [[5, 6], [1, 2], [5, 6]]
 
 
 def cut_short(matrix):

@@ -172,9 +172,8 @@ def test_what_the_library_cannot_do_is_refused(module, options, words, tiny):
     elif module:
         modules[1]["type"] = module
     (folder / "modules.json").write_text(json.dumps(modules))
-    with pytest.raises(UserError) as error:
+    with pytest.raises(UserError, match=words):
         load(folder, **options)
-    assert words in str(error.value)
 
 
 @pytest.mark.parametrize("after", [[], [NORMALIZE]])

@@ -83,7 +83,7 @@ class Search:
             self._consider((), [(step,) for step in steps], progress, most=12)
             for leader in self._leaders() if self.best.errors.max() > _EXACT else ():
                 bad = leader.errors > 10 * max(float(np.quantile(leader.errors, 0.2)), FLOOR)
-                self._consider(leader.way, _also(leader.way, steps), progress, most=4, among=bad)
+                self._consider(leader.way, _also(leader.way, steps), progress, most=4, few=2, among=bad)
             if not self.agree(self.best).all():
                 wide = [step for step in steps if self._changed((), (step,)).mean() > 0.5]
                 wide.sort(key=lambda step: min(row.size for row in self.machine.inputs(feed_of((step,)))))

@@ -6,14 +6,11 @@
 'sample'
 """
 
+from typing import TYPE_CHECKING, Any
+
 from stsbench._version import __version__
 
-# True to type checkers. `typing` takes time to import, and this file is where an interrupt may come first.
-TYPE_CHECKING = False
-
 if TYPE_CHECKING:
-    from typing import Any
-
     from stsbench.analysis.compress import compress
     from stsbench.analysis.density import density
     from stsbench.analysis.dimensions import dimensions
@@ -49,7 +46,7 @@ if TYPE_CHECKING:
     from stsbench.records.show import cite, show
     from stsbench.records.store import load_run
     from stsbench.reports.report import model_card, report
-    from stsbench.reproduction.reproduce import reproduce, reproductions
+    from stsbench.reproduction.reproduce import reproduce
     from stsbench.scoring.import_results import import_results
     from stsbench.scoring.measure import evaluate
     from stsbench.scoring.settings import Classification, Intervals
@@ -101,7 +98,6 @@ __all__ = [
     "repetition_bias",
     "report",
     "reproduce",
-    "reproductions",
     "retrieve",
     "show",
     "spectrum",
@@ -112,7 +108,8 @@ __all__ = [
     "train",
 ]
 
-# Where each public name lives. Nothing is imported before it is asked for: `stsbench --help` needs no NumPy.
+# Where public names live, other than analyses, which have a module each. Nothing is imported before it is used:
+# `stsbench --help` needs no NumPy.
 _HOMES = {
     "Classification": "stsbench.scoring.settings:Classification",
     "Intervals": "stsbench.scoring.settings:Intervals",
@@ -125,53 +122,35 @@ _HOMES = {
     "check": "stsbench.judging.check:check",
     "cite": "stsbench.records.show:cite",
     "compare": "stsbench.judging.compare:compare",
-    "compress": "stsbench.analysis.compress:compress",
     "default_tasks": "stsbench.scoring.tasks:default_tasks",
-    "density": "stsbench.analysis.density:density",
     "diagnose": "stsbench.diagnosis.diagnose:diagnose",
-    "dimensions": "stsbench.analysis.dimensions:dimensions",
     "embed": "stsbench.encoders.embedded:embed",
-    "evalrank": "stsbench.analysis.evalrank:evalrank",
     "evaluate": "stsbench.scoring.measure:evaluate",
-    "explain": "stsbench.analysis.explain:explain",
     "explore": "stsbench.browsing.explore:explore",
     "export_results": "stsbench.records.export:export_results",
     "embed_file": "stsbench.encoders.embedded:embed_file",
     "fit": "stsbench.encoders.fit:fit",
-    "geometry": "stsbench.analysis.geometry:geometry",
-    "hubness": "stsbench.analysis.hubness:hubness",
     "import_results": "stsbench.scoring.import_results:import_results",
-    "length_bias": "stsbench.analysis.length_bias:length_bias",
-    "length_collapse": "stsbench.analysis.length_collapse:length_collapse",
     "load": "stsbench.encoders.load:load",
     "load_pairs": "stsbench.data.tables:load_pairs",
     "load_run": "stsbench.records.store:load_run",
     "model_card": "stsbench.reports.report:model_card",
-    "pair_kinds": "stsbench.analysis.pair_kinds:pair_kinds",
     "plan": "stsbench.judging.planning:plan",
-    "probes": "stsbench.analysis.probes:probes",
     "protocol": "stsbench.scoring.settings:choose_protocol",
     "rank": "stsbench.judging.rank:rank",
-    "repetition_bias": "stsbench.analysis.repetition_bias:repetition_bias",
     "report": "stsbench.reports.report:report",
     "reproduce": "stsbench.reproduction.reproduce:reproduce",
-    "reproductions": "stsbench.reproduction.reproduce:reproductions",
-    "retrieve": "stsbench.analysis.retrieve:retrieve",
     "show": "stsbench.records.show:show",
-    "spectrum": "stsbench.analysis.spectrum:spectrum",
-    "stability": "stsbench.analysis.stability:stability",
     "sweep": "stsbench.sweeps.sweep:sweep",
-    "threshold": "stsbench.analysis.threshold:threshold",
-    "ties": "stsbench.analysis.ties:ties",
     "train": "stsbench.training.train:train",
 }
 
 
-def __getattr__(name: str) -> "Any":
-    if name in _HOMES:
+def __getattr__(name: str) -> Any:
+    if name in __all__:
         from importlib import import_module
 
-        module, _, attribute = _HOMES[name].partition(":")
+        module, _, attribute = _HOMES.get(name, f"stsbench.analysis.{name}:{name}").partition(":")
         return getattr(import_module(module), attribute)
     raise AttributeError(f"module 'stsbench' has no attribute {name!r}")
 

@@ -6,8 +6,7 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-_INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
-"""Ctrl-C, and a scheduler's request to end: exit codes 130 and 143."""
+_INTERRUPTS = (signal.SIGINT, signal.SIGTERM)  # Ctrl-C, and a scheduler's request to end: exit codes 130 and 143
 
 
 def main() -> None:

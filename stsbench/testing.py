@@ -22,8 +22,6 @@ def assert_matches_published(
 ) -> Check:
     """Asserts that a run reproduces a published row.
 
-    In a test: `assert_matches_published("runs/mine", against="unsup-simcse-bert-base")`.
-
     Args:
         run: a record, its folder, its `run.json`, or a results file of SentEval or MTEB.
         against: the row, as `table/row`, a system's name, a checkpoint's name on the Hub, or `auto`.
@@ -36,8 +34,7 @@ def assert_matches_published(
         AssertionError: if a score differs by more, or cannot be compared; the message has the table of verdicts.
         UserError: if the run or the row cannot be found.
     """
-    # Makes pytest show the caller's line instead of this one.
-    __tracebackhide__ = True
+    __tracebackhide__ = True  # pytest shows the caller's line instead of this one
     return _require_passed(check(run, against, tolerance=tolerance))
 
 
@@ -45,8 +42,6 @@ def assert_no_worse(
     run: RunRecord | str | Path, baseline: RunRecord | str | Path, margin: float = MARGIN
 ) -> Check:
     """Asserts that a run loses less than a margin against an earlier run, on every task and on average.
-
-    In a test: `assert_no_worse("runs/new", "runs/old", margin=0.5)`.
 
     Args:
         run: a record, its folder or its `run.json`.
@@ -75,8 +70,6 @@ def assert_same_vectors(
     vectors: Any, reference: Any, precision: str = "bf16", sentences: tuple[str, ...] = SENTENCES
 ) -> Likeness:
     """Asserts that a server, or saved vectors, agree with a checkpoint.
-
-    In a test: `assert_same_vectors("http://127.0.0.1:8000/v1#NAME", "minilm")`.
 
     Args:
         vectors: an encoder such as an endpoint, an array of shape (sentences, dimensions), or a .npy file.

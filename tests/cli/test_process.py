@@ -134,7 +134,7 @@ def test_a_reader_that_leaves_ends_the_command_quietly(process: Callable[..., An
     [
         ("{} data list >&-", 2, "standard output is closed"),
         ("{} data list >/dev/full", 2, "stsbench: Cannot print (No space left on device)"),
-        ("SOURCE_DATE_EPOCH= {} data list", 0, ""),
+        ("SOURCE_DATE_EPOCH= {} data list -q", 0, ""),
         ("mkdir gone; cd gone; rmdir ../gone; {} rank a b --figure a.svg", 2, "cannot write a.svg"),
     ],
 )

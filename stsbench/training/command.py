@@ -119,11 +119,10 @@ def _print_recipes(output: Output) -> None:
 
 
 def _print_recipe(name: str, overrides: Sequence[str]) -> None:
-    from stsbench.training.recipe import as_yaml, read_recipe, remarks_on_tests, traceable_sentence
+    from stsbench.training.recipe import as_yaml, read_recipe, remarks_on_tests
 
     recipe = read_recipe(name, overrides)
-    remarks = [*filter(None, [traceable_sentence(recipe)]), *remarks_on_tests(recipe)]
-    print_data("".join(f"# {sentence}\n" for sentence in remarks) + as_yaml(recipe))
+    print_data("".join(f"# {sentence}\n" for sentence in remarks_on_tests(recipe)) + as_yaml(recipe))
 
 
 def _listener(bars: Bars, *, quiet: bool) -> Callable[[dict[str, Any]], None]:

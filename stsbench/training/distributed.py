@@ -76,13 +76,7 @@ class World:
         for parameter in trained:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
-        flat = torch.cat([parameter.grad.flatten() for parameter in trained if parameter.grad is not None])
-        dist.all_reduce(flat)
-        start = 0
-        for parameter in trained:
-            size = parameter.numel()
-            parameter.grad = flat[start : start + size].view_as(parameter)
-            start += size
+            dist.all_reduce(parameter.grad)
 
     def wait(self) -> None:
         if self.size > 1:

@@ -20,7 +20,7 @@ from stsbench.training.batches import TokenStore, make_schedule, open_store, tok
 from stsbench.training.folder import CheckpointWriter, Keeper, RunFolder, Start, write_start
 from stsbench.training.labelled import LabelledTask, corpus_sentence, read_tasks, table_file
 from stsbench.training.log import Listener, LiveEncoder, Log, Selector
-from stsbench.training.recipe import Recipe, file_places, remarks_on_tests, traceable_sentence
+from stsbench.training.recipe import Recipe, file_places, remarks_on_tests
 from stsbench.training.views import TextView
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class Job:
             write_start(self.folder, self.start, recipe)
         encoder = LiveEncoder(self.base.encoder, trainer.evaluating, trainer.model)
         selector = Selector(encoder, self.dev)
-        first_lines = [*self.findings, *self.test_remarks, *filter(None, [traceable_sentence(recipe)])]
+        first_lines = [*self.findings, *self.test_remarks]
         Loop(recipe, trainer, selector, keeper, log, first_lines, around.progress).run(done)
         return steps
 

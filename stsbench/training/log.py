@@ -44,7 +44,6 @@ class LiveEncoder(Wrapper):
     network: Network
     model: "SentenceModel"
     notes: tuple[str, ...] = ()
-    _tokenized: dict[tuple[str, ...], Tokenized] = field(default_factory=dict)
 
     @property
     def identity(self) -> Identity:
@@ -58,10 +57,7 @@ class LiveEncoder(Wrapper):
         """Do nothing: it is loaded."""
 
     def tokenize(self, texts: Sequence[str]) -> Tokenized:
-        key = tuple(texts)
-        if key not in self._tokenized:
-            self._tokenized[key] = self.base.tokenize(texts)
-        return self._tokenized[key]
+        return self.base.tokenize(texts)
 
     def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
         self.model.eval()

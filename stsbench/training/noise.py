@@ -133,16 +133,6 @@ class FeatureCutoff(Cutoff):
         return self.chosen(states.new_ones((rows, width)).bool()).unsqueeze(1)
 
 
-class ElementCutoff(Cutoff):
-    """Sets single numbers of the token embeddings to zero (ConSERT, section 3.2: dropout)."""
-
-    kind: Literal["element-cutoff"]
-
-    def kept(self, states: "Tensor", mask: "Tensor") -> "Tensor":
-        among = mask.bool().unsqueeze(-1).expand_as(states)
-        return self.chosen(among.flatten(1)).view_as(states)
-
-
 class GaussianReplacement(NoisePart):
     """Replaces some activations of the sentence vector by draws of N(0, std^2).
 
@@ -162,7 +152,7 @@ class GaussianReplacement(NoisePart):
 
 
 Noise = Annotated[
-    PositionShuffle | TokenCutoff | FeatureCutoff | ElementCutoff | GaussianReplacement,
+    PositionShuffle | TokenCutoff | FeatureCutoff | GaussianReplacement,
     Field(discriminator="kind"),
     BY_KIND,
 ]

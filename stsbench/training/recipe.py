@@ -1,6 +1,5 @@
 """The recipe: every choice of a training, validated."""
 
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -20,7 +19,6 @@ from stsbench.training.heads import Head, Layers, NoHead
 from stsbench.training.noise import Noises
 from stsbench.training.parts import (
     Corpus,
-    CosineDecay,
     Negatives,
     Objective,
     Optimiser,
@@ -196,22 +194,6 @@ def remarks_on_tests(recipe: Recipe) -> list[str]:
             f"{tasks}, so scores on STS-B, and on tasks that share pairs with it, are no results."
         )
     return sentences
-
-
-def traceable_sentence(recipe: Recipe) -> str | None:
-    """Return MoCoSE's maximum traceable distance, at the lowest and the highest decay; None without a queue.
-
-    d = 1 / (1 - eta) + queue / batch (section 5.7): the age in steps of a loss's oldest vectors.
-    """
-    queue, target = recipe.negatives.queue, recipe.target
-    if queue is None or target is None:
-        return None
-    decays = (target.decay.start, target.decay.end) if isinstance(target.decay, CosineDecay) else (target.decay,)
-    distances = [
-        (math.inf if eta == 1 else 1 / (1 - eta)) + queue.size / recipe.optimiser.batch for eta in sorted(decays)
-    ]
-    steps = " to ".join(dict.fromkeys(f"{distance:.2f}" for distance in distances))
-    return f"maximum traceable distance {steps} steps (1 / (1 - decay) + queue / batch; MoCoSE, section 5.7)"
 
 
 @cache

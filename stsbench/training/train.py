@@ -22,7 +22,7 @@ from stsbench.encoders.backends import resolve_device
 from stsbench.encoders.checkpoint import MINILM, PACKAGED
 from stsbench.encoders.load import load
 from stsbench.encoders.transformer import TransformerEncoder
-from stsbench.published.catalogue import identified_checkpoint, logged_dev_scores, logged_systems
+from stsbench.published.catalogue import logged_dev_scores, logged_systems
 from stsbench.records.export import model_card
 from stsbench.records.parts import HeadScore, redact
 from stsbench.records.record import RunRecord
@@ -337,22 +337,10 @@ def _as_sentence(finding: str) -> str:
 
 def _public_recipe(job: Job) -> Recipe:
     values = job.recipe.model_dump()
-    values["base"] = _public_name(job.recipe.base, job.start.sha256["base checkpoint"])
+    base = Path(job.recipe.base).expanduser()
+    is_packaged = job.recipe.base == PACKAGED
+    values["base"] = MINILM if is_packaged else base.resolve().name if base.is_dir() else redact(str(base))
     for part, key in file_places(values):
         is_name = key == "model" and not Path(part[key]).expanduser().exists()
         part[key] = redact(part[key]) if is_name else part[key].replace("\\", "/").rpartition("/")[2]
     return Recipe.model_validate(values)
-
-
-def _public_name(base: str, weights_sha256: str) -> str:
-    """Return the name of a base on the Hub if it is known, else that of its folder."""
-    if base == PACKAGED:
-        return MINILM
-    folder = Path(base).expanduser()
-    if not folder.is_dir():
-        return redact(base)
-    folder = folder.resolve()
-    known = identified_checkpoint("", weights_sha256=weights_sha256)
-    if known is not None:
-        return known.hub or known.name
-    return folder.name

@@ -9,14 +9,12 @@ from small_trainings import plain_vectors
 
 from stsbench.training.base import decay_at
 from stsbench.training.noise import (
-    ElementCutoff,
     FeatureCutoff,
     GaussianReplacement,
     PositionShuffle,
     TokenCutoff,
 )
 from stsbench.training.parts import CosineDecay
-from stsbench.training.recipe import read_recipe, traceable_sentence
 
 
 @pytest.mark.parametrize(
@@ -141,9 +139,6 @@ def test_a_share_is_cut_off_to_the_number_and_each_place_as_often(count, tokens,
     cut = FeatureCutoff(kind="feature-cutoff", rate=0.25, count=count).embeddings(ones, mask) == 0
     assert (cut.all(1) == cut.any(1)).all()
     assert set(cut[:, 0].sum(1).tolist()) == {features}
-    single = ElementCutoff(kind="element-cutoff", rate=0.1, count=count).embeddings(ones, mask) == 0
-    assert set(single.flatten(1).sum(1).tolist()) == {50, 15}
-    assert not single[500:, 3:].any()
 
 
 def test_noise_on_the_embedding_layer_reaches_its_output_and_leaves_no_hook_behind(assembled):
@@ -166,16 +161,6 @@ def test_noise_on_the_embedding_layer_reaches_its_output_and_leaves_no_hook_behi
     assert not trainer.model.transformer.embeddings._forward_hooks
     (cutoff,), ones = term.branches[1].noise, torch.ones(2, 3, 16)
     assert torch.equal(cutoff.embeddings(ones, ones[:, :, 0]), ones)
-
-
-def test_the_maximum_traceable_distance_follows_from_the_recipe():
-    values = ["negatives.queue={size: 512}", "target={decay: 0.85}"]
-    constant = read_recipe("simcse-bert-base", values)
-    # The best for base by the paper's own figure (section 5.7).
-    assert "distance 14.67 steps" in traceable_sentence(constant)
-    assert "distance 12.00 to 28.00 steps" in traceable_sentence(read_recipe("mocose-bert-base"))  # 4 + 8, 20 + 8
-    assert " to inf steps" in traceable_sentence(read_recipe("mocose-bert-base-released"))
-    assert traceable_sentence(read_recipe("simcse-bert-base")) is None
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from torch.nn import functional
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import listed
-from stsbench.encoders.checkpoint import Checkpoint
 from stsbench.encoders.load import load
 from stsbench.encoders.network import Network, load_network
 from stsbench.encoders.plan import embed
@@ -50,10 +49,6 @@ class Base:
     longest: int | None
     normalizes: bool = False
     notes: tuple[str, ...] = ()
-
-    @property
-    def checkpoint(self) -> Checkpoint:
-        return self.encoder.checkpoint
 
 
 def find_base(recipe: Recipe, device: str) -> Base:
@@ -90,7 +85,7 @@ def find_base(recipe: Recipe, device: str) -> Base:
 
 def load_model(base: Base, recipe: Recipe, device: str) -> tuple[SentenceModel, Network]:
     """Load the base for training; return the model, and the network that evaluates it."""
-    network = load_network(base.checkpoint, Use(device=device), base.tokenizer.pad_id, tail=())
+    network = load_network(base.encoder.checkpoint, Use(device=device), base.tokenizer.pad_id, tail=())
     transformer = network.model
     if recipe.dropout is not None:
         set_dropout(transformer, recipe.dropout)
@@ -123,11 +118,11 @@ def random_copy(model: SentenceModel, recipe: Recipe) -> nn.Module:
 
 def load_masked_language(base: Base, model: SentenceModel, device: str, *, tied: bool) -> nn.Module:
     """Return a masked-language model around the encoder that is being trained."""
-    whole = masked_language_network(base.checkpoint)
+    whole = masked_language_network(base.encoder.checkpoint)
     if whole is None or base.tokenizer.mask_id is None:
         raise UserError(
-            f"{base.checkpoint.name} has no masked-language head (or no mask token), which objective.mlm needs: "
-            "choose another --base, or --set objective.mlm=null."
+            f"{base.encoder.checkpoint.name} has no masked-language head (or no mask token), which objective.mlm "
+            "needs: choose another --base, or --set objective.mlm=null."
         )
     # Unless it is tied, the head keeps the table that it was read with: a copy of the encoder's.
     setattr(whole, whole.base_model_prefix, model.transformer)

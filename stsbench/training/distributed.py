@@ -25,8 +25,7 @@ WIDTH = 8
 _RECORDED_FROM = 3
 """The use of a shape at which it is recorded: that of an epoch's last batch is rare."""
 
-_MOST = 12
-"""The largest number of recordings."""
+_MOST_GRAPHS = 12
 
 
 @dataclass(frozen=True)
@@ -125,7 +124,7 @@ class Graphs:
         key = (*shape, self._turns[shape])
         self._turns[shape] += 1
         self._uses[key] += 1
-        if key not in self._recorded and self._uses[key] >= _RECORDED_FROM and len(self._recorded) < _MOST:
+        if key not in self._recorded and self._uses[key] >= _RECORDED_FROM and len(self._recorded) < _MOST_GRAPHS:
             self._recorded[key] = _record(_Pass(model), embedded, mask)
         if seed is not None:  # after recording, which draws
             torch.manual_seed(seed)

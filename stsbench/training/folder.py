@@ -10,8 +10,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_folder, atomic_path, files_below, remove_leftovers, sha256_of, writing
 from stsbench.base.parsing import parse_json
@@ -25,8 +23,6 @@ if TYPE_CHECKING:
 
     from stsbench.training.base import Base
     from stsbench.training.model import SentenceModel
-
-_VERSION = 3
 
 Weights = Mapping[str, "Tensor"]
 
@@ -108,7 +104,6 @@ class Start:
     command: str
     environment: dict[str, Any]
     finished: bool = False
-    version: int = _VERSION
 
     def differences(self, now: "Start") -> list[str]:
         for what, sha256 in now.sha256.items():
@@ -138,23 +133,11 @@ def read_start(folder: RunFolder) -> Start:
     if not folder.start.is_file():
         raise UserError(f"{folder.path} holds no training: start one with `stsbench train RECIPE --out`.")
     try:
-        content = parse_json(folder.start.read_bytes())
-        if isinstance(content, dict) and content.get("version") != _VERSION:
-            raise UserError(
-                f"{folder.start} was written by another version of stsbench: start the training again."
-            )
-        return Start(**content)
+        start = Start(**parse_json(folder.start.read_bytes()))
+        Recipe.model_validate(start.recipe)
     except (OSError, ValueError, TypeError) as error:
         raise UserError(f"{folder.start} cannot be read ({error}): start the training again.") from error
-
-
-def started_recipe(start: Start) -> Recipe:
-    try:
-        return Recipe.model_validate(start.recipe)
-    except ValidationError as error:
-        raise UserError(
-            "this version of stsbench cannot read the recipe of the training: start it again."
-        ) from error
+    return start
 
 
 @dataclass(frozen=True)
@@ -169,7 +152,7 @@ class CheckpointWriter:
     def write(self, weights: Weights, folder: Path) -> None:
         with atomic_folder(folder) as building, _library_errors():
             self._write_transformer(weights, building)
-            checkpoint, settings = self.base.checkpoint, self.base.encoder.settings
+            checkpoint, settings = self.base.encoder.checkpoint, self.base.encoder.settings
             for path in checkpoint.tokenizer_files():
                 shutil.copyfile(path, building / path.relative_to(checkpoint.folder))
             if notes := list(dict.fromkeys([*checkpoint.own_notes(), *self.notes])):

@@ -164,20 +164,13 @@ class Log:
 def read_log(path: Path) -> list[dict[str, Any]]:
     """Return the lines of a log, each an object with its `kind` and its `step`."""
     try:
-        text = path.read_text(encoding="utf-8")
+        lines = [parse_json(content) for content in path.read_text(encoding="utf-8").splitlines()]
     except OSError as error:
         raise UserError(f"cannot read {path} ({error.strerror}): is it the folder of a training?") from error
-    except UnicodeDecodeError as error:
+    except ValueError as error:
         raise UserError(f"{path} is damaged ({error}): resume the training from its state.") from error
-    lines = []
-    for number, content in enumerate(text.splitlines(), start=1):
-        try:
-            line = parse_json(content) if content.strip() else None
-        except ValueError as error:
-            raise UserError(f"{path}, line {number} is damaged ({error}): resume from its state.") from error
-        if line is not None and not (isinstance(line, dict) and "step" in line):
-            raise UserError(f"{path}, line {number} names no step: is it the log of a training?")
-        lines += [] if line is None else [line]
+    if not all(isinstance(line, dict) and "step" in line for line in lines):
+        raise UserError(f"{path} has a line without a step: is it the log of a training?")
     return lines
 
 
@@ -243,7 +236,6 @@ class Meter:
                 "precision=fp32; what was saved before is untouched."
             )
         means = {name: float(torch.stack(parts).double().mean()) for name, parts in sorted(self.parts.items())}
-        seconds = time.perf_counter() - self.since
         return {
             "kind": "train",
             "step": step,
@@ -253,8 +245,5 @@ class Meter:
             "learning_rate": rate,
             "sentences": self.sentences,
             "tokens": self.tokens,
-            "time": {
-                "seconds": round(seconds, 4),
-                "tokens_per_second": round(self.tokens / max(seconds, 1e-9), 1),
-            },
+            "time": {"seconds": round(time.perf_counter() - self.since, 4)},
         }

@@ -4,8 +4,7 @@ Symbols are the papers': N sentences, temperature t, cosine similarity s.
 """
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -139,14 +138,9 @@ class Adversary:
     _rows: int = 0
     _watched: list[tuple[Chunk, Tensor]] = field(default_factory=list)
 
-    @contextmanager
-    def watching(self, rows: int) -> Iterator[None]:
-        """Collect the embeddings of a batch with `rows` rows on each side."""
+    def watch(self, rows: int) -> None:
+        """Collect the embeddings of the next pass of a batch with `rows` rows on each side."""
         self._rows, self._watched = rows, []
-        try:
-            yield
-        finally:
-            self._watched = []
 
     def altered(self, embedded: Tensor, chunk: Chunk) -> Tensor:
         """Return the embeddings of a chunk, (rows, width, d), plus the step."""
@@ -169,6 +163,7 @@ class Adversary:
             self.gradient = None
         else:
             self._take([(chunk, embedded.grad) for chunk, embedded in self._watched])
+        self._watched = []
 
     def state_dict(self) -> dict[str, Any]:
         return {"gradient": self.gradient}
@@ -214,18 +209,18 @@ class Contrastive:
         chunks = [self.forward.chunks(branch.sequences(share)) for branch in self.branches]
         rows = len(batch.query)
         if self.adversary is not None and self.adversary.part.gradient == "own":
-            with self.adversary.watching(len(share.query)):
-                clean, _ = self._loss(self._encode_all(chunks, batch), share, rows)
-                self.adversary.learn(clean)
+            self.adversary.watch(len(share.query))
+            clean, _ = self._loss(self._encode_all(chunks, batch), share, rows)
+            self.adversary.learn(clean)
         if self.recipe.optimiser.gradient_cache:
             loss, keys = self._cached(batch, share, chunks, scale)
         else:
-            watching = nullcontext() if self.adversary is None else self.adversary.watching(len(share.query))
-            with watching:
-                loss, keys = self._loss(self._encode_all(chunks, batch), share, rows)
-                _backward(scale(loss))
-                if self.adversary is not None:
-                    self.adversary.remember()
+            if self.adversary is not None:
+                self.adversary.watch(len(share.query))
+            loss, keys = self._loss(self._encode_all(chunks, batch), share, rows)
+            _backward(scale(loss))
+            if self.adversary is not None:
+                self.adversary.remember()
         if self.queue is not None:
             self.queue.push(batch, keys.detach())
         return loss.detach()

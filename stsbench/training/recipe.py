@@ -275,9 +275,8 @@ def _find(name: str, beside: Path = Path()) -> tuple[Path, str]:
         if not path.is_file():
             raise UserError(f"there is no recipe file {path}: check the path.")
         return path, match[2] or ""
-    stem, colon, _ = name.partition(":")
-    variants = [known for known in recipe_names() if colon and known.startswith(f"{stem}:")]
-    choices = variants or [known for known in recipe_names() if ":" not in known]
+    stem = name.partition(":")[0]
+    choices = [known for known in recipe_names() if ":" not in known or known.startswith(f"{stem}:")]
     every = f"choose one of {', '.join(choices)}, or a .yaml file."
     raise UserError(f"unknown recipe {name!r}: {suggestion(name, recipe_names(), otherwise=every)}")
 
@@ -295,8 +294,7 @@ def _layers(name: str, beside: Path = Path(), above: tuple[tuple[Path, str], ...
     layers.append(Draft(values, written.places))
     if variant:
         if variant not in variants:
-            every = f"it has {', '.join(variants)}." if variants else "it has none."
-            hint = suggestion(variant, tuple(variants), otherwise=every)
+            hint = suggestion(variant, tuple(variants), otherwise=f"it has {', '.join(variants) or 'none'}.")
             raise UserError(f"{path} has no variant {variant!r}: {hint}")
         names = [layer.values["name"] for layer in layers if "name" in layer.values]
         called = {"name": f"{names[-1]}-{variant}"} if names else {}
@@ -341,9 +339,7 @@ def read_change(override: str) -> tuple[str, Any]:
         raise UserError(f"--set {override}: write key=value, such as optimiser.learning_rate=1e-5.")
     try:
         return name.strip(), yaml.safe_load(text)
-    except ValueError as error:
-        raise UserError(f"--set {override}: {error}; choose another value.") from error
-    except yaml.YAMLError as error:
+    except (ValueError, yaml.YAMLError) as error:
         raise UserError(f"--set {override}: the value is not valid YAML; put it in quotes.") from error
 
 

@@ -34,7 +34,7 @@ from stsbench.scoring.kinds.sts import StsPairs
 from stsbench.scoring.measure import measure_encoder
 from stsbench.scoring.run import RUNS
 from stsbench.scoring.settings import Settings, Stages
-from stsbench.training.folder import RunFolder, copy_checkpoint, read_start, started_recipe, write_start
+from stsbench.training.folder import RunFolder, copy_checkpoint, read_start, write_start
 from stsbench.training.job import Job, Surroundings, prepare
 from stsbench.training.log import Best, Listener, best_of, log_frame, percent, read_log
 from stsbench.training.recipe import Recipe, as_yaml, file_places, read_recipe
@@ -119,10 +119,6 @@ def draw_dev_curve(log: pd.DataFrame, recipe: Recipe, steps: int) -> "Figure":
         ours, authors = colours(["ours", "authors"]).values()
         share, score = (100 * curve["step"] / steps).to_numpy(), (100 * curve["dev"]).to_numpy()
         line(axes, f"{recipe.name}, {steps} steps", share, score, ours, marker=".", markersize=3)
-        if len(score) > 1:  # the first is the base's, before any step
-            best = 1 + int(score[1:].argmax())
-            mark = {"color": ours, "marker": "o", "fillstyle": "none", "linestyle": "none"}
-            axes.plot(share[best], score[best], **mark, label=f"best, {score[best]:.2f}")
         if recipe.selection.task == "STS-B:dev" and system in logged_systems():
             scores = logged_dev_scores(system)
             label = f"{system}, the authors' log, best {100 * scores['STS-B'].max():.2f}"
@@ -133,8 +129,7 @@ def draw_dev_curve(log: pd.DataFrame, recipe: Recipe, steps: int) -> "Figure":
         for below in more:
             for name, colour in colours(list(recipe.tasks)).items():
                 column = f"{name} {recipe.tasks[name].measure}"
-                if column in curve:
-                    line(below, column, share, 100 * curve[column], colour, marker=".", markersize=3)
+                line(below, column, share, 100 * curve[column], colour, marker=".", markersize=3)
             below.set_ylabel("heads on their dev sets × 100")
             below.legend(loc="lower left", bbox_to_anchor=(0, 1))
         figure.axes[-1].set_xlabel("share of the training (%)")
@@ -196,7 +191,7 @@ def train(
         began = read_start(folder)
         if folder.is_finished:
             raise UserError(f"the training in {folder.path} is finished.")
-        chosen = started_recipe(began)
+        chosen = Recipe.model_validate(began.recipe)
     else:
         began = None
         changes = {

@@ -305,7 +305,7 @@ def _card(job: Job, record: RunRecord, best: Best, steps: int) -> str:
             f"of {steps}, the best on {recipe.selection.task}.",
             f"Pooling: `{recipe.pooling}`{about_head}. Read it with `SentenceTransformer(folder)`, "
             "`AutoModel`, or `stsbench run --model folder`.",
-            *map(_as_sentence, job.corpus_findings),
+            *(finding[0].upper() + finding[1:] for finding in job.corpus_findings),
             *_about_tasks(job, record),
         ],
         after_scores=" ".join(
@@ -322,12 +322,8 @@ def _about_tasks(job: Job, record: RunRecord) -> list[str]:
     if not record.heads:
         return []
     reached = [f"{head.task} {head.measure} {percent(head.score)}" for head in record.heads]
-    tables = " ".join(_as_sentence(task.finding) for task in job.tasks)
+    tables = " ".join(task.finding[0].upper() + task.finding[1:] for task in job.tasks)
     return [f"Heads trained with it, which are not in the checkpoint: on dev, {listed(reached)}. {tables}"]
-
-
-def _as_sentence(finding: str) -> str:
-    return finding[0].upper() + finding[1:]
 
 
 def _public_recipe(job: Job) -> Recipe:

@@ -290,5 +290,6 @@ def test_a_wrong_date_is_reported_and_a_question_without_an_answer_deletes_nothi
 def test_several_mistakes_have_a_line_each_and_do_not_stop_other_models(stsbench: Stsbench) -> None:
     done = stsbench("run", "-m", "toys:nan", "-m", "toys:words", "-m", "./nowhere", "--tasks", "sample", "-q")
     assert (done.code, done.out.splitlines()[2].split()[0]) == (2, "toys:words")
-    assert [line.split(":")[1].strip() for line in done.err.splitlines()] == ["toys", "./nowhere"]
+    assert [line.split(":")[1].strip() for line in done.err.splitlines() if ":" in line] == ["toys", "./nowhere"]
+    assert "recorded in runs/toys_words-own-sample\n" in done.err
     assert [path.name for path in Path("runs").iterdir()] == ["toys_words-own-sample"]

@@ -112,6 +112,7 @@ TABLE = [
     _explain("evalrank", options="--task sample"),
     _explain("compress", options="--draws 1"),
     _explain("ties", _record("a")),
+    _explain("threshold", _record("a")),
     _explain("hubness", options="-k 2"),
     Command("explain stability -m model --task sample --json", yours=CHECKPOINT, optional=EXTRA_CHECKPOINT),
     Command(

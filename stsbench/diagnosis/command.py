@@ -8,19 +8,23 @@ from typing import Annotated
 import typer
 
 from stsbench.base.errors import UserError
-from stsbench.cli.options import (
-    DATA,
-    LARGEST,
-    MODEL,
-    DataDirs,
-    NoCache,
-    Output,
-    expand,
-)
+from stsbench.cli.options import LARGEST, DataDirs, NoCache, Output, data_option, expand, model_option
 from stsbench.cli.output import print_judgement, progress_bars
 from stsbench.encoders.use import Loading, Use
 
-_model, _data, _grid = (partial(typer.Option, rich_help_panel=panel) for panel in (MODEL, DATA, "Grid"))
+_grid = partial(typer.Option, rich_help_panel="Grid", min=0, max=LARGEST)
+
+_CLAIM = (
+    "The number: `76.25`, `STS16=81.21,SICK-R=77.58`, or `row:NAME` (a published row); by default the published "
+    "row of the run's model."
+)
+_LIKE = (
+    "Vectors to explain instead of a number: a server's model, URL#NAME, or a .npy file; of --sentences, or else "
+    "of 50 built-in ones."
+)
+_TOLERANCE = "The allowed difference in points; by default half the claim's last digit plus 0.005."
+_LENGTHS = "A maximum length to try; by default 32, 64, 128, 256 and 512. Repeatable."
+_BUDGET = "Seconds for the search beyond the grid (prompts, templates, layers, ...); 0 for none."
 
 
 @expand
@@ -28,63 +32,32 @@ def diagnose(
     run: Annotated[
         Path | None, typer.Argument(metavar="RUN", help="A run, whose model and protocol are yours.")
     ] = None,
-    claim: Annotated[
-        str | None,
-        typer.Option(
-            "--claim",
-            "-c",
-            help="The number: `76.25`, `STS16=81.21,SICK-R=77.58`, or `row:NAME` (a published row); by default "
-            "the published row of the run's model.",
-        ),
-    ] = None,
+    claim: Annotated[str | None, typer.Option("--claim", "-c", help=_CLAIM)] = None,
     model: Annotated[
-        str | None, _model("--model", "-m", help="The model, as in `stsbench run`; by default `minilm`.")
+        str | None, model_option("--model", "-m", help="The model, as in `stsbench run`; by default `minilm`.")
     ] = None,
-    vectors: Annotated[Path | None, _model(help="Saved vectors, a .npy matrix; needs --sentences.")] = None,
-    sentences: Annotated[Path | None, _model(help="The sentences of --vectors or --like, one a line.")] = None,
-    like: Annotated[
-        str | None,
-        _model(
-            help="Vectors to explain instead of a number: a server's model, URL#NAME, or a .npy file; of "
-            "--sentences, or else of 50 built-in ones."
-        ),
+    vectors: Annotated[Path | None, model_option(help="Saved vectors, a .npy matrix; needs --sentences.")] = None,
+    sentences: Annotated[
+        Path | None, model_option(help="The sentences of --vectors or --like, one a line.")
     ] = None,
+    like: Annotated[str | None, model_option(help=_LIKE)] = None,
     other: Annotated[
-        str | None, _model("--or", help="Another model, or @REVISION, that may have given the vectors of --like.")
+        str | None, model_option("--or", help="Another model, or @REVISION, that may have given the vectors.")
     ] = None,
     tasks: Annotated[
-        str, _data("--tasks", "-t", help="The tasks of a bare number: `sts` (their average) or names.")
+        str, data_option("--tasks", "-t", help="The tasks of a bare number: `sts` (their average) or names.")
     ] = "sts",
-    data: Annotated[Path | None, _data(help="Your own pairs instead of --tasks.")] = None,
+    data: Annotated[Path | None, data_option(help="Your own pairs instead of --tasks.")] = None,
     data_dirs: DataDirs = None,
     protocol: Annotated[
-        str | None, _grid(help="The protocol you used, `simcse` (the default), `senteval` or `mteb`.")
-    ] = None,
-    tolerance: Annotated[
-        float | None,
-        _grid(
-            min=0,
-            max=100,
-            help="The allowed difference in points; by default half the claim's last digit plus 0.005.",
+        str | None,
+        typer.Option(
+            rich_help_panel="Grid", help="The protocol you used, `simcse` (the default), `senteval` or `mteb`."
         ),
     ] = None,
-    lengths: Annotated[
-        list[int] | None,
-        _grid(
-            "--length",
-            min=1,
-            max=LARGEST,
-            help="A maximum length to try; by default 32, 64, 128, 256 and 512. Repeatable.",
-        ),
-    ] = None,
-    budget: Annotated[
-        float,
-        _grid(
-            min=0,
-            max=LARGEST,
-            help="Seconds for the search beyond the grid (prompts, templates, layers, ...); 0 for none.",
-        ),
-    ] = 60.0,
+    tolerance: Annotated[float | None, _grid(max=100, help=_TOLERANCE)] = None,
+    lengths: Annotated[list[int] | None, _grid("--length", min=1, help=_LENGTHS)] = None,
+    budget: Annotated[float, _grid(help=_BUDGET)] = 60.0,
     no_cache: NoCache = False,
     loading: Loading = Loading(),
     output: Output = Output(),
@@ -109,19 +82,12 @@ def diagnose(
     from stsbench.scoring.settings import choose_protocol
     from stsbench.scoring.subjects import RecordedModel
 
-    use, choices = Use(**vars(loading)), choose_protocol(protocol or "simcse")
+    use, choices, models = Use(**vars(loading)), choose_protocol(protocol or "simcse"), [model] if model else []
     if like is not None:
         if run or claim or vectors or data:
             raise UserError("--like explains vectors: leave out RUN, --claim, --vectors and --data.")
-        _diagnose_like(
-            like,
-            choose_models(use, models=[model] if model else [])[0].name,
-            use,
-            sentences,
-            other,
-            budget,
-            output,
-        )
+        name = choose_models(use, models=models)[0].name
+        _diagnose_like(like, name, use, sentences, other, budget, output)
     if run is not None:
         if model or vectors or use != Use():
             raise UserError("RUN determines the model and its use: leave out the options of the model.")
@@ -132,7 +98,7 @@ def diagnose(
             stated = {name: getattr(own, name) for name in ("aggregation", "metric", "similarity")}
             choices = choose_protocol(own.name, **stated)
     else:
-        chosen = choose_models(use, models=[model] if model else [], vectors=vectors, sentences=sentences)
+        chosen = choose_models(use, models=models, vectors=vectors, sentences=sentences)
         if len(chosen) > 1:
             raise UserError("--model and --vectors cannot go together: diagnose one of them.")
         encoder = chosen[0].load()
@@ -168,8 +134,7 @@ def _diagnose_like(
         name, at, revision = other.partition("@")
         second = load_with(name or model, replace(use, revision=revision if at else use.revision))
     with progress_bars(quiet=output.quiet) as progress:
-        result = diagnose_vectors(
-            load_with(model, use), like, texts, other=second, budget=budget, progress=progress
-        )
+        encoder = load_with(model, use)
+        result = diagnose_vectors(encoder, like, texts, other=second, budget=budget, progress=progress)
     print_judgement(result, output)
     raise typer.Exit(result.exit_code)

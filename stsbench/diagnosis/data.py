@@ -80,6 +80,10 @@ class DiagnosisData:
     tasks: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
+    def own(self, text: str) -> list[TaskPairs]:
+        """Returns the pairs of your text and split."""
+        return [pairs.default for pairs in self.sets if pairs.text in {None, text}]
+
     @property
     def sentences(self) -> list[str]:
         """All sentences: of each set all first sides, then all second sides."""
@@ -166,27 +170,9 @@ def readable_by(encoder: Encoder, data: DiagnosisData, text: str) -> DiagnosisDa
     try:
         encoder.tokenize(data.sentences)
     except UserError:
-        kept = [task.default for task in data.sets if task.text in {None, text} and task.data.task in data.tasks]
         note = "Not tried: other splits and texts, because their sentences have no vectors."
-        return replace(data, sets=tuple(kept), notes=(*data.notes, note))
+        return replace(data, sets=tuple(data.own(text)), notes=(*data.notes, note))
     return data
-
-
-@dataclass(frozen=True)
-class Cut:
-    """The sentences cut at a maximum length; None for no limit.
-
-    Attributes:
-        max_length: in sub-words.
-        rows: the row of each sentence in `Encoded.vectors`.
-        changed: for each sentence whether it is cut elsewhere than by the encoder itself.
-        truncated: for each sentence whether it is cut.
-    """
-
-    max_length: int | None
-    rows: NDArray[np.int64]
-    changed: NDArray[np.bool_]
-    truncated: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -195,14 +181,16 @@ class Encoded:
 
     Attributes:
         vectors: for each pooling an array of shape (sequences, dimensions), without a closing normalisation.
-        cuts: the sentences at each maximum length, the encoder's own first.
+        rows: by maximum length (None for no limit), the row of each sentence; the encoder's own first.
+        changed: by maximum length, whether each sentence is cut elsewhere than by the encoder itself.
         cost: what encoding took, over all lengths.
         notes: which poolings the encoder lacks.
         limits: by maximum length, a sentence on the checkpoint's files that state it.
     """
 
     vectors: dict[str, FloatMatrix]
-    cuts: tuple[Cut, ...]
+    rows: dict[int | None, NDArray[np.int64]]
+    changed: dict[int | None, NDArray[np.bool_]]
     cost: EncodingCost
     notes: tuple[str, ...]
     limits: Mapping[int, str] = field(default_factory=dict)
@@ -222,35 +210,33 @@ def encode_all(
     limit, poolings = encoder.identity.use.max_length, tuple(whole.vectors)
     # A prompt is not part of a text's length; it has at most as many sub-words as bytes.
     most_around = _SPECIAL_TOKENS + len((encoder.identity.use.prompt or "").encode())
-    own = Cut(limit, whole.rows, np.zeros(len(texts), dtype=bool), whole.truncated)
-    parts, cuts, last = [whole], [own], own
+    parts, last = [whole], (whole.rows, whole.truncated)
+    rows, changed = {limit: whole.rows}, {limit: np.zeros(len(texts), dtype=bool)}
     start = len(whole.vectors[poolings[0]])
     limits = _stated_limits(encoder)
     for length in sorted({*USUAL_LENGTHS, *limits} if lengths is None else lengths):
         shortened = None if length == limit else recut(encoder, length)
-        if shortened is None:
-            continue
-        if limit is not None and length > limit:
-            # What fits into a shorter limit is the same at this one.
-            before, candidates = last, last.truncated
-        else:
-            before, candidates = own, whole.lengths + most_around > length
+        # What fits into a limit is the same at a longer one.
+        is_longer = limit is not None and length > limit
+        before, candidates = last if is_longer else (whole.rows, whole.lengths + most_around > length)
         places = np.flatnonzero(candidates)
-        if not len(places):
+        if shortened is None or not len(places):
             continue
         part = encode(shortened, [texts[place] for place in places.tolist()], poolings=poolings)
-        rows, truncated = before.rows.copy(), np.zeros(len(texts), dtype=bool)
-        rows[places], truncated[places] = start + part.rows, part.truncated
-        changed = truncated | whole.truncated
-        if not changed.any():
+        truncated = np.zeros(len(texts), dtype=bool)
+        truncated[places] = part.truncated
+        is_cut = truncated | whole.truncated
+        if not is_cut.any():
             continue
-        last = Cut(length, rows, changed, truncated)
+        rows[length], changed[length] = before.copy(), is_cut
+        rows[length][places] = start + part.rows
+        last = rows[length], truncated
         parts.append(part)
-        cuts.append(last)
         start += len(part.vectors[poolings[0]])
     return Encoded(
         vectors={name: np.concatenate([part.vectors[name] for part in parts]) for name in poolings},
-        cuts=tuple(cuts),
+        rows=rows,
+        changed=changed,
         cost=reduce(add, (part.cost for part in parts)),
         notes=notes,
         limits=limits,

@@ -4,8 +4,8 @@ The axes whose scores follow from the vectors at hand are scored completely. Oth
 other vectors: a `Point` holds the scores of one of them.
 """
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.diagnosis.axes import AVERAGE_OF, POOLING, Axis, Change
-from stsbench.diagnosis.variations import LAYER, Case, at_layer, number_of_layers, pooling_place, variations
+from stsbench.diagnosis.variations import LAYER, RULES, Case, at_layer, number_of_layers, pooling_place, variations
 from stsbench.encoders.poolers import POOLING_NAMES, parse_pooling
 from stsbench.encoders.protocol import Encoder
 from stsbench.encoders.transformer import TransformerEncoder
@@ -22,8 +22,6 @@ from stsbench.encoders.use import Use, names
 from stsbench.records.kinds import AVERAGE
 
 Scores = NDArray[np.float64]
-Place = tuple[int, ...]
-"""The number of the value on each axis; 0 is your setting."""
 
 _NEAR_LAYERS = (-2, -3, -4)
 
@@ -62,41 +60,15 @@ class Grid:
     scores: Mapping[str, Scores]
     points: tuple[Point, ...] = ()
 
-    @property
-    def default(self) -> Place:
-        """The place of your setting."""
-        return (0,) * len(self.axes)
-
-    @cached_property
-    def own(self) -> Point:
-        """Your way of using the encoder."""
-        return Point(scores=self.scores)
-
-    @cached_property
-    def own_alone(self) -> Point:
-        """Your setting alone."""
-        return Point(
-            scores={task: scores[self.default].reshape(self._ones) for task, scores in self.scores.items()}
-        )
-
-    def with_points(self, points: Iterable[Point]) -> "Grid":
-        """Returns the grid with further points."""
-        return replace(self, points=(*self.points, *points))
-
     def of(self, task: str, point: Point | None = None) -> Scores:
         """Returns the scores of a task, or of the average, at a point or for your way of using the encoder."""
-        scores, unknown = (point or self.own).scores, np.full(self._ones, np.nan)
+        scores, unknown = (point or self).scores, np.full((1,) * len(self.axes), np.nan)
         if task != AVERAGE:
             return scores.get(task, unknown)
         means = [
             mean.of({task: scores.get(task, unknown) for task in mean.tasks}) for mean in self.axes[-1].values
         ]
         return np.concatenate(np.broadcast_arrays(*means), axis=-1)
-
-    def value(self, task: str, place: Place) -> float:
-        """Returns the score of a task, or the average, for one setting."""
-        scores = self.of(task)
-        return float(scores[inside(scores.shape, place)])
 
     @cached_property
     def frame(self) -> pd.DataFrame:
@@ -126,10 +98,6 @@ class Grid:
         columns |= {"score": scores[tuple(places.T)], "changes": changes}
         return pd.DataFrame(columns | ({"variation": str(point)} if point else {}))
 
-    @property
-    def _ones(self) -> Place:
-        return (1,) * len(self.axes)
-
 
 def along(axes: Sequence[Axis], dimensions: Sequence[str], scores: Scores) -> Scores:
     """Returns scores with one dimension per axis, of length 1 if `dimensions` does not name it."""
@@ -139,36 +107,20 @@ def along(axes: Sequence[Axis], dimensions: Sequence[str], scores: Scores) -> Sc
     return scores.transpose(order).reshape([sizes.get(name, 1) for name in names])
 
 
-def inside(shape: Place, place: Place) -> Place:
-    """Returns a place in an array of this shape: 0 where the choice has no effect.
-
-    >>> inside((1, 3), (2, 2))
-    (0, 2)
-    """
-    return tuple(chosen if size > 1 else 0 for chosen, size in zip(place, shape, strict=True))
-
-
 @dataclass(frozen=True)
 class Reading:
-    """One way of turning pairs of sentences into similarities.
-
-    Attributes:
-        use: how the encoder is used; its template has no rules.
-        rules: changes to the sentence, in order.
-    """
+    """How the encoder is used, and the changes to the sentence in order, if no template makes them."""
 
     use: Use
     rules: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, use: Use, **changes: Any) -> "Reading":
-        """Returns the reading of a `Use` with changes to its fields, or to those of a reading."""
-        own = {option.name: changes.pop(option.name) for option in fields(cls) if option.name in changes}
+    def of(cls, use: Use, *, rules: tuple[str, ...] | None = None, **changes: Any) -> "Reading":
+        """Returns the reading of a `Use` with changes to its fields and other rules."""
         use = replace(use, **changes)
-        if (template := use.own_template) is not None:
-            own.setdefault("rules", template.rules)
-            use = replace(use, template=template.model_copy(update={"rules": ()}))
-        return cls(use, **own)
+        if rules is None or (template := use.own_template) is None:
+            return cls(use, rules or ())
+        return cls(replace(use, template=template.model_copy(update={"rules": rules})))
 
     @property
     def forward_pass(self) -> "Reading":
@@ -179,12 +131,8 @@ class Reading:
         """Returns your encoder, used in this way."""
         if not isinstance(own, TransformerEncoder):
             return own
-        use = self.use
-        if (template := use.own_template) is not None:
-            use = replace(use, template=template.model_copy(update={"rules": self.rules}))
-        changes = {
-            name: getattr(use, name) for name in names("encoding") if getattr(use, name) != getattr(own.use, name)
-        }
+        values = {name: getattr(self.use, name) for name in names("encoding")}
+        changes = {name: value for name, value in values.items() if value != getattr(own.use, name)}
         return own.with_use(**changes) if changes else own
 
 
@@ -227,13 +175,10 @@ def with_poolings(case: Case, way: Way, known: Container[str]) -> Iterator[Way]:
     own, encoder = way.reading.use.pooling, case.encoder
     if not isinstance(encoder, TransformerEncoder) or not way.crosses:
         return
-    has_template = way.reading.use.own_template is not None
-    poolings = [
-        name
-        for name in (case.use.pooling, *POOLING_NAMES)
-        if name in known and (has_template or not parse_pooling(name).is_of_template)
-    ]
-    if way.reading.use != Reading.of(case.use).use and pooling_place(own):
+    poolings = [name for name in (case.use.pooling, *POOLING_NAMES) if name in known]
+    if way.reading.use.own_template is None:
+        poolings = [name for name in poolings if not parse_pooling(name).is_of_template]
+    if way.changes[0].axis != RULES and pooling_place(own):
         count = number_of_layers(encoder)
         poolings += [at_layer(own, layer) for layer in _NEAR_LAYERS if layer >= -count - 1]
     for pooling in dict.fromkeys(poolings):

@@ -344,10 +344,11 @@ def _result(search: Search, candidate: Candidate) -> str:
         # A distance of 0.00 would look like a match.
         distance = f"{candidate.distance:.2f}" if candidate.distance >= 0.005 else "less than 0.01"
         return f"{number}, {distance} {'above' if score > value.score else 'below'}"
-    given = sum(search.given_by(candidate))
     if candidate.fits:
         return "gives them all"
-    score, value = candidate.farthest(values)
+    pairs = list(zip(candidate.scores, values, strict=True))
+    given = sum(abs(score - value.score) <= value.tolerance for score, value in pairs)
+    score, value = max(pairs, key=lambda pair: abs(pair[0] - pair[1].score))
     return (
         f"gives {given} of {len(values)} and is up to {candidate.distance:.2f} off "
         f"({value.task}: {score:.2f} instead of {value.score:.2f})"

@@ -21,6 +21,7 @@ from stsbench.diagnosis.axes import (
     SIMILARITY,
     TEXT,
     Axis,
+    Claim,
     average_axis,
     split_axis,
 )
@@ -29,8 +30,8 @@ from stsbench.diagnosis.grid import Grid, Point, Reading, Scores, Way, along, wa
 from stsbench.diagnosis.search import WEAK, Search
 from stsbench.diagnosis.variations import Case
 from stsbench.encoders.fitted import normalize
-from stsbench.encoders.plan import embed
-from stsbench.encoders.protocol import FloatMatrix, Identity
+from stsbench.encoders.plan import EncodingCost, embed
+from stsbench.encoders.protocol import Encoder, FloatMatrix, Identity
 from stsbench.encoders.template import RULES
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.scoring.settings import TEXTS, Protocol
@@ -42,9 +43,6 @@ CROSSED = (SIMILARITY.name, NORMALIZE.name, METRIC.name, AGGREGATION.name)
 
 _MOST_NAMED = 4
 """Ways that were not tried and are named in a note."""
-
-_Vectors = tuple[Mapping[str, FloatMatrix], NDArray[np.int64]]
-"""The vectors by pooling, and the row of each sentence in them."""
 
 
 @dataclass(frozen=True)
@@ -125,15 +123,16 @@ def build_grid(
     def fill(number: int) -> None:
         vectors = encoded.vectors[poolings[number]]
         for pairs, place, view in views:
-            whole = scorer.compare(vectors, encoded.cuts[0].rows[place].reshape(2, -1))
-            view[number, 0] = scorer.score(pairs, whole)
-            for length, cut in enumerate(encoded.cuts[1:], 1):
-                changed = cut.changed[place].reshape(2, -1).any(axis=0)
-                view[number, length] = view[number, 0]
-                if changed.any():
+            for column, (length, rows) in enumerate(encoded.rows.items()):
+                of_pairs = rows[place].reshape(2, -1)
+                changed = encoded.changed[length][place].reshape(2, -1).any(axis=0)
+                if column == 0:
+                    whole = scorer.compare(vectors, of_pairs)
+                    view[number] = scorer.score(pairs, whole)
+                elif changed.any():
                     compared = whole.copy()
-                    compared[..., changed] = scorer.compare(vectors, cut.rows[place].reshape(2, -1)[:, changed])
-                    view[number, length] = scorer.score(pairs, compared)
+                    compared[..., changed] = scorer.compare(vectors, of_pairs[:, changed])
+                    view[number, column] = scorer.score(pairs, compared)
 
     for done, _ in enumerate(in_threads(fill, range(len(poolings))), 1):
         progress("scoring", done, len(poolings))
@@ -145,7 +144,7 @@ def _axes(data: DiagnosisData, encoded: Encoded, identity: Identity, protocol: P
     """Returns the choices, those that people get wrong most first."""
     texts = {pairs.text for pairs in data.sets} - {None, protocol.text}
     splits = {pairs.data.task: pairs.splits for pairs in data.sets if len(pairs.splits) > 1}
-    lengths = [cut.max_length for cut in encoded.cuts]
+    lengths = list(encoded.rows)
     unit = identity.normalize
     norms = np.linalg.norm(encoded.vectors[identity.use.pooling], axis=1)
     scaling_matters = unit or not np.allclose(norms[norms > 0], 1, atol=1e-3)
@@ -162,7 +161,7 @@ def _axes(data: DiagnosisData, encoded: Encoded, identity: Identity, protocol: P
     )
 
 
-@dataclass(frozen=True)
+@dataclass
 class Further:
     """What was searched beyond the grid.
 
@@ -174,11 +173,11 @@ class Further:
         seconds: how long it took.
     """
 
-    tried: tuple[str, ...]
-    untried: tuple[str, ...]
-    innocent: tuple[str, ...]
-    sentences: int
-    seconds: float
+    innocent: Sequence[str]
+    tried: list[str] = field(default_factory=list)
+    untried: list[str] = field(default_factory=list)
+    sentences: int = 0
+    seconds: float = 0.0
 
     @property
     def note(self) -> str:
@@ -194,7 +193,7 @@ class Further:
 
 def search_further(
     case: Case,
-    base: Search,
+    search: Search,
     data: DiagnosisData,
     encoded: Encoded,
     *,
@@ -211,74 +210,64 @@ def search_further(
     passes: dict[Reading, list[Way]] = defaultdict(list)
     for way in ways:
         passes[way.reading.forward_pass].append(way)
-    counted = (each for each in data.sets if each.text in {None, protocol.text} and each.data.task in data.tasks)
-    tasks = sorted((each.default for each in counted), key=lambda pairs: len(pairs.data.pairs))
-    explorer = _Explorer(case, base, tasks, encoded, budget=seconds, use_cache=use_cache)
-    tried: list[str] = []
-    untried: list[str] = []
+    tasks = sorted(data.own(protocol.text), key=lambda pairs: len(pairs.data.pairs))
+    begun, further = time.perf_counter(), Further(innocent)
     for number, group in enumerate(passes.values(), 1):
         name = group[0].changes[0].label + (f" and {len(group) - 1} more" if len(group) > 1 else "")
+        pooled = [each for way in group for each in with_poolings(case, way, encoded.vectors)]
+        scores: list[dict[str, Scores]] = [{} for _ in pooled]
         try:
-            (tried if explorer.try_pass(group) else untried).append(name)
+            encoder = group[0].reading.encoder(case.encoder)
+            for pairs in tasks:
+                _require_time(begun + seconds)
+                cost = _score_ways(encoder, pairs, pooled, search.grid.axes, scores, use_cache=use_cache)
+                further.sentences += cost.encoded
+                if not _can_fit(pairs.data.task, scores, search.claim):
+                    break
+        except TimeoutError:
+            further.untried.append(name)
         except UserError as error:
-            untried.append(f"{name} ({str(error).rstrip('.')})")
+            further.untried.append(f"{name} ({str(error).rstrip('.')})")
+        else:
+            further.tried.append(name)
+            points = (Point(way.changes, its, way.options) for way, its in zip(pooled, scores, strict=True))
+            search = replace(search, grid=replace(search.grid, points=(*search.grid.points, *points)))
         progress("looking further", number, len(passes))
-        causes = explorer.search.beyond.explanations
-        if causes and causes[0].best.count <= 1 and explorer.search.beyond.chance(1) < WEAK:
+        causes = search.beyond.explanations
+        if causes and causes[0].best.count <= 1 and search.beyond.chance(1) < WEAK:
             break
-    taken = time.perf_counter() - explorer.begun
-    return explorer.search, Further(tuple(tried), tuple(untried), innocent, explorer.sentences, taken)
+    further.seconds = time.perf_counter() - begun
+    return search, further
 
 
-def _sentences(pairs: TaskPairs, reading: Reading) -> list[str]:
-    """Returns the sentences as a reading gives them to its encoder; a template applies its rules itself."""
-    texts = sentences_in(pairs.data)
-    for rule in reading.rules if reading.use.own_template is None else ():
+def _require_time(end: float) -> None:
+    if time.perf_counter() > end:
+        raise TimeoutError
+
+
+def _score_ways(
+    encoder: Encoder,
+    pairs: TaskPairs,
+    ways: Sequence[Way],
+    axes: tuple[Axis, ...],
+    scores: Sequence[dict[str, Scores]],
+    *,
+    use_cache: bool,
+) -> EncodingCost:
+    """Adds the scores of a task in ways with the same forward pass; returns what encoding took."""
+    texts, first = sentences_in(pairs.data), ways[0].reading
+    for rule in first.rules:
         texts = list(map(RULES[rule], texts))
-    return texts
+    poolings = [way.reading.use.pooling for way in ways] if isinstance(encoder, TransformerEncoder) else None
+    made, scorer = embed(encoder, texts, poolings=poolings, normalize=False, use_cache=use_cache), Scorer.of(axes)
+    for way, of_way in zip(ways, scores, strict=True):
+        compared = scorer.compare(made.vectors[way.reading.use.pooling], made.rows.reshape(2, -1))
+        of_way[pairs.data.task] = along(axes, CROSSED, scorer.score(pairs, compared)[..., 0])
+    return made.cost
 
 
-@dataclass
-class _Explorer:
-    """Tries ways, and keeps the points that they give."""
-
-    case: Case
-    search: Search
-    tasks: Sequence[TaskPairs]
-    encoded: Encoded
-    budget: float
-    use_cache: bool
-    sentences: int = 0
-    begun: float = field(default_factory=time.perf_counter)
-
-    def try_pass(self, group: Sequence[Way]) -> bool:
-        """Tries ways with the same forward pass; returns whether the time allowed it."""
-        first = group[0].reading
-        encoder, scorer = first.encoder(self.case.encoder), Scorer.of(self.search.grid.axes)
-        ways = [pooled for way in group for pooled in with_poolings(self.case, way, self.encoded.vectors)]
-        poolings = list(dict.fromkeys(way.reading.use.pooling for way in ways))
-        names = poolings if isinstance(encoder, TransformerEncoder) else None
-        scores: list[dict[str, Scores]] = [{} for _ in ways]
-        for pairs in self.tasks:
-            if time.perf_counter() - self.begun > self.budget:
-                return False
-            texts = _sentences(pairs, first)
-            made = embed(encoder, texts, poolings=names, normalize=False, use_cache=self.use_cache)
-            self.sentences += made.cost.encoded
-            for way, of_way in zip(ways, scores, strict=True):
-                compared = scorer.compare(made.vectors[way.reading.use.pooling], made.rows.reshape(2, -1))
-                scored = scorer.score(pairs, compared)[..., 0]
-                of_way[pairs.data.task] = along(self.search.grid.axes, CROSSED, scored)
-            if not self._can_fit(pairs.data.task, scores):
-                break
-        points = (Point(way.changes, its, way.options) for way, its in zip(ways, scores, strict=True))
-        self.search = replace(self.search, grid=self.search.grid.with_points(points))
-        return True
-
-    def _can_fit(self, task: str, scores: Sequence[Mapping[str, Scores]]) -> bool:
-        """Returns whether a setting gives the claimed number of a task, or none is claimed."""
-        claimed = next((value for value in self.search.claim.values if value.task == task), None)
-        if claimed is None:
-            return True
-        values = np.concatenate([of_way[task].ravel() for of_way in scores])
-        return bool((np.abs(values - claimed.score) <= claimed.tolerance).any())
+def _can_fit(task: str, scores: Sequence[Mapping[str, Scores]], claim: Claim) -> bool:
+    """Returns whether a setting gives the claimed number of a task, or none is claimed."""
+    values = np.concatenate([of_way[task].ravel() for of_way in scores])
+    claimed = [value for value in claim.values if value.task == task]
+    return all((np.abs(values - value.score) <= value.tolerance).any() for value in claimed)

@@ -1,16 +1,15 @@
 """Which settings give the claimed numbers, simplest first, and how strong that evidence is."""
 
-import math
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stsbench.diagnosis.axes import Change, Claim, Value
-from stsbench.diagnosis.grid import Grid, Place, Point, Scores, inside
+from stsbench.diagnosis.axes import Change, Claim
+from stsbench.diagnosis.grid import Grid, Point, Scores
 
 NEIGHBOURHOOD = 2.0
 """Points around a claim in which other claims are imagined, to see how many would be explained as well."""
@@ -45,11 +44,6 @@ class Candidate:
         """The changed values by the names of their axes."""
         return {change.axis.name: str(change.value) for change in self.changes}
 
-    def farthest(self, values: Sequence[Value]) -> tuple[float, Value]:
-        """Returns the score that is farthest from the claimed number, and that number."""
-        pairs = list(zip(self.scores, values, strict=True))
-        return pairs[int(np.argmax([abs(score - value.score) for score, value in pairs]))]
-
 
 @dataclass(frozen=True)
 class Cause:
@@ -75,31 +69,26 @@ class Search:
 
     @cached_property
     def beyond(self) -> "Search":
-        """The claim compared with the grid's points."""
+        """The claim compared with your setting alone and the grid's points."""
         return replace(self, is_beyond=True)
-
-    @cached_property
-    def points(self) -> tuple[Point, ...]:
-        """The ways of using the encoder, your own first."""
-        return (self.grid.own_alone, *self.grid.points) if self.is_beyond else (self.grid.own,)
 
     @cached_property
     def default(self) -> Candidate:
         """Your setting."""
-        return self.at(self.grid.default)
+        return self._candidate(0)
 
-    @cached_property
+    @property
     def explanations(self) -> tuple[Cause, ...]:
         """The settings that give the claim, none of whose changes could be left out, simplest first.
 
         Several changes explain nothing if as many would give most claims nearby.
         """
-        return tuple(cause for cause in self._fitting if not self._is_coincidence(cause))
+        return tuple(cause for cause in self._fitting if cause.best.count not in self._vacuous)
 
-    @cached_property
+    @property
     def coincidences(self) -> tuple[Cause, ...]:
         """The other settings that give the claim: as many changes would give nearly every number."""
-        return tuple(cause for cause in self._fitting if self._is_coincidence(cause))
+        return tuple(cause for cause in self._fitting if cause.best.count in self._vacuous)
 
     @cached_property
     def nearest(self) -> Candidate:
@@ -137,125 +126,104 @@ class Search:
         covered = ends - np.maximum(begins, np.concatenate([[low], ends])[: len(begins)])
         return float(covered.sum() / (high - low))
 
-    def given_by(self, candidate: Candidate) -> list[bool]:
-        """Returns for each claimed number whether a setting gives it."""
-        scores = zip(candidate.scores, self.claim.values, strict=True)
-        return [abs(score - value.score) <= value.tolerance for score, value in scores]
-
-    def at(self, place: Place) -> Candidate:
-        """Returns the setting at a place of the grid, for the first way of using the encoder."""
-        return self._candidate(int(np.ravel_multi_index(inside(self.shape, place), self.shape)))
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The number of values of each axis that affect the claim."""
-        return self._shapes[0]
-
-    def _is_coincidence(self, cause: Cause) -> bool:
-        return cause.best.count > 1 and self.chance(cause.best.count) > _EVERY_OTHER
-
     def _candidate(self, setting: int) -> Candidate:
-        """Returns a setting by its number; the settings of one point follow each other."""
-        point = self.points[self._points[setting]]
+        """Returns a setting by its number; the first is yours."""
+        point = self._points[self._numbers[setting]]
         chosen = zip(self.grid.axes, self._places[setting].tolist(), strict=True)
         return Candidate(
             point=point,
             changes=(*point.changes, *(Change(axis, axis.values[place]) for axis, place in chosen if place)),
             scores=tuple(self._scores[:, setting].tolist()),
             distance=float(self._distances[setting]),
-            fits=bool(self._given[:, setting].all()),
+            fits=bool(self._fits[setting]),
         )
 
     @cached_property
-    def _shapes(self) -> list[Place]:
-        """For each point the number of values of each axis that affect the claim."""
-        arrays = [[self.grid.of(task, point) for task in self.claim.tasks] for point in self.points]
-        return [np.broadcast_shapes(*(scores.shape for scores in of_point)) for of_point in arrays]
+    def _points(self) -> tuple[Point, ...]:
+        own = Point(scores=self.grid.scores)
+        if not self.is_beyond:
+            return (own,)
+        alone = {task: scores[(slice(1),) * scores.ndim] for task, scores in own.scores.items()}
+        return (Point(scores=alone), *self.grid.points)
 
     @cached_property
-    def _points(self) -> NDArray[np.int64]:
+    def _arrays(self) -> list[list[Scores]]:
+        """For each point the scores of each claimed number."""
+        of_points = [[self.grid.of(task, point) for task in self.claim.tasks] for point in self._points]
+        return [list(np.broadcast_arrays(*arrays)) for arrays in of_points]
+
+    @cached_property
+    def _scores(self) -> Scores:
+        """The scores of each setting, (claimed numbers, settings)."""
+        return np.hstack([np.reshape(arrays, (len(arrays), -1)) for arrays in self._arrays])
+
+    @cached_property
+    def _numbers(self) -> NDArray[np.int64]:
         """The number of each setting's point."""
-        return np.repeat(np.arange(len(self._shapes)), [math.prod(shape) for shape in self._shapes])
+        return np.repeat(np.arange(len(self._arrays)), [arrays[0].size for arrays in self._arrays])
 
     @cached_property
     def _places(self) -> NDArray[np.int16]:
         """The place of each setting, (settings, axes); 0 is yours."""
-        parts = [np.indices(shape, dtype=np.int16).reshape(len(shape), -1).T for shape in self._shapes]
-        return np.concatenate(parts)
+        shapes = (arrays[0].shape for arrays in self._arrays)
+        return np.hstack([np.indices(shape, np.int16).reshape(len(shape), -1) for shape in shapes]).T
 
     @cached_property
-    def _point_places(self) -> NDArray[np.int16]:
-        """The place of each point on the axes that only points change, (points, axes); 0 is yours."""
-        axes: dict[str, dict[object, int]] = defaultdict(dict)
-        places = np.zeros(
-            (len(self.points), len({c.axis for p in self.points for c in p.changes})), dtype=np.int16
-        )
-        for row, point in enumerate(self.points):
-            for change in point.changes:
-                values = axes[change.axis.name]
-                places[row, list(axes).index(change.axis.name)] = values.setdefault(change.value, len(values) + 1)
-        return places
+    def _counts(self) -> NDArray[np.int64]:
+        """How many choices each setting changes."""
+        of_points = np.array([len(point.changes) for point in self._points])
+        return np.asarray(of_points[self._numbers] + (self._places > 0).sum(axis=1))
+
+    @cached_property
+    def _differences(self) -> Scores:
+        return self._scores - self._of_values("score")
+
+    @cached_property
+    def _distances(self) -> Scores:
+        return np.asarray(np.abs(self._differences).max(axis=0))
+
+    @cached_property
+    def _fits(self) -> NDArray[np.bool_]:
+        return np.asarray((np.abs(self._differences) <= self._of_values("tolerance")).all(axis=0))
+
+    def _of_values(self, name: str) -> NDArray[Any]:
+        return np.array([[getattr(value, name)] for value in self.claim.values])
 
     @cached_property
     def _fitting(self) -> tuple[Cause, ...]:
         """All settings that give the claim; those that print the same numbers are one cause."""
         groups: dict[tuple[str, ...], list[Candidate]] = {}
-        for candidate in self._minimal(np.flatnonzero(self._given.all(axis=0))):
+        for candidate in self._minimal(self._ordered(np.flatnonzero(self._fits))):
             printed = zip(candidate.scores, self.claim.values, strict=True)
             key = tuple(f"{score:.{value.decimals}f}" for score, value in printed)
             groups.setdefault(key, []).append(candidate)
         return tuple(Cause(best, tuple(alike)) for best, *alike in groups.values())
 
     @cached_property
-    def _scores(self) -> Scores:
-        """The scores of each setting, (claimed numbers, settings)."""
-        of_points = [
-            [np.broadcast_to(self.grid.of(task, point), shape).ravel() for task in self.claim.tasks]
-            for point, shape in zip(self.points, self._shapes, strict=True)
-        ]
-        return np.concatenate(of_points, axis=1)
+    def _vacuous(self) -> set[int]:
+        """The numbers of changes that would give most claims nearby."""
+        counts = {cause.best.count for cause in self._fitting}
+        return {count for count in counts if count > 1 and self.chance(count) > _EVERY_OTHER}
 
-    @cached_property
-    def _differences(self) -> Scores:
-        claimed: Scores = np.reshape([value.score for value in self.claim.values], (-1, 1))
-        return self._scores - claimed
+    def _minimal(self, settings: NDArray[np.intp]) -> Iterator[Candidate]:
+        """Yields the settings of which no part of the changes would do."""
+        kept: list[set[Change]] = []
+        for candidate in map(self._candidate, settings):
+            changes = set(candidate.changes)
+            if not any(fewer <= changes for fewer in kept):
+                kept.append(changes)
+                yield candidate
+            if not changes:
+                return
 
-    @cached_property
-    def _distances(self) -> Scores:
-        distances: Scores = np.abs(self._differences).max(axis=0)
-        return distances
-
-    @cached_property
-    def _given(self) -> NDArray[np.bool_]:
-        """Whether each setting gives each claimed number, (claimed numbers, settings)."""
-        tolerances = np.reshape([value.tolerance for value in self.claim.values], (-1, 1))
-        return np.asarray(np.abs(self._differences) <= tolerances)
-
-    @cached_property
-    def _counts(self) -> NDArray[np.int64]:
-        """How many choices each setting changes."""
-        of_points = (self._point_places > 0).sum(axis=1)
-        return np.asarray(of_points[self._points] + (self._places > 0).sum(axis=1))
-
-    def _minimal(self, settings: NDArray[np.intp]) -> list[Candidate]:
-        """Returns the settings of which no part of the changes would do, simplest first."""
-        settings = settings[self._order(settings)]
-        places = np.hstack([self._point_places[self._points[settings]], self._places[settings]])
-        kept = []
-        while len(settings):
-            kept.append(int(settings[0]))
-            lacks_a_change = ((places != places[0]) & (places[0] > 0)).any(axis=1)
-            settings, places = settings[lacks_a_change], places[lacks_a_change]
-        return [self._candidate(setting) for setting in kept]
-
-    def _order(self, settings: NDArray[np.intp]) -> NDArray[np.intp]:
+    def _ordered(self, settings: NDArray[np.intp]) -> NDArray[np.intp]:
         """Sorts by number of changes, then by distance, then by which choices people get wrong most."""
-        digits = np.reshape([0.5 * 10.0**-value.decimals for value in self.claim.values], (-1, 1))
+        digits = 0.5 * 10.0 ** -self._of_values("decimals")
         # Settings that print the claimed number are equally near.
         are_alike = (np.abs(self._differences[:, settings]) <= digits).all(axis=0)
         distances = np.where(are_alike, 0.0, self._distances[settings])
         is_default = self._places[settings] == 0
-        return np.lexsort([*is_default.T[::-1], distances, self._counts[settings]])
+        return settings[np.lexsort([*is_default.T[::-1], distances, self._counts[settings]])]
 
     def _nearest(self, allowed: NDArray[np.bool_]) -> Candidate:
         counts, distances = self._counts[allowed], self._distances[allowed]

@@ -13,10 +13,8 @@ from typing import Any
 from stsbench.base.errors import UserError
 from stsbench.diagnosis.axes import Axis, of_use
 from stsbench.encoders.backends import other_masks
-from stsbench.encoders.checkpoint import Checkpoint
 from stsbench.encoders.poolers import AUTO, parse_pooling, pooling_name
 from stsbench.encoders.prompts import named_prompts
-from stsbench.encoders.protocol import Encoder
 from stsbench.encoders.template import NO_TEMPLATE, SENTENCE, read_template
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.encoders.use import ABOUT, BIDIRECTIONAL, CAUSAL, FLASH, FP32, MASKS, PRECISIONS, TORCH, Use, names
@@ -48,20 +46,21 @@ class Case:
         likely: templates that the model or the claimed row is known to use.
     """
 
-    encoder: Encoder
+    encoder: Any
     gap: float = 0.0
     likely: tuple[str, ...] = ()
 
     @property
     def use(self) -> Use:
         """How the encoder is used."""
-        return self.encoder.use if isinstance(self.encoder, TransformerEncoder) else self.encoder.identity.use
+        use: Use = getattr(self.encoder, "use", self.encoder.identity.use)
+        return use
 
     @property
-    def checkpoint(self) -> Checkpoint:
-        """The checkpoint's files."""
-        assert isinstance(self.encoder, TransformerEncoder), "other encoders have no files"
-        return self.encoder.checkpoint
+    def config(self) -> dict[str, Any]:
+        """The checkpoint's config.json."""
+        config: dict[str, Any] = self.encoder.checkpoint.json("config.json")
+        return config
 
     def others(self, name: str) -> list[Any]:
         """Returns the values of a field of `Use` to try, without yours."""
@@ -115,7 +114,7 @@ def _prompt(case: Case) -> Offer:
 
 def _prompt_names(case: Case) -> Offer:
     """Offers the checkpoint's prompts that differ from yours."""
-    prompts = named_prompts(case.checkpoint)
+    prompts = named_prompts(case.encoder.checkpoint)
     if case.use.own_template is not None:
         return Offer(without="named prompts (the template replaces them)" if prompts else "")
     if not prompts:
@@ -131,7 +130,6 @@ def _rules(_case: Case) -> Offer:
 
 def _layers(case: Case) -> Offer:
     """Offers the other layers, if your pooling reads one layer without a head."""
-    assert isinstance(case.encoder, TransformerEncoder), "others have no layers"
     own, layers = case.use.pooling, parse_pooling(case.use.pooling).layers
     if not pooling_place(own) or len(layers) != 1:
         return Offer()
@@ -159,10 +157,9 @@ def number_of_layers(encoder: TransformerEncoder) -> int:
 def _kernels(case: Case) -> Offer:
     """Offers the other attention kernels if their rounding can show."""
     use, encoder = case.use, case.encoder
-    assert isinstance(encoder, TransformerEncoder), "others have no attention"
     if use.backend != TORCH:
         return Offer(without=f"attention kernels ({use.backend} has its own)")
-    if use.precision == FP32 and not case.checkpoint.json("config.json").get("attn_logit_softcapping"):
+    if use.precision == FP32 and not case.config.get("attn_logit_softcapping"):
         return Offer(without="attention kernels (in fp32 they agree to a millionth)")
     unavailable = {encoder.kernel, *([] if use.device == "cuda" and find_spec("flash_attn") else [FLASH])}
     kernels = {kernel: {"attention": kernel} for kernel in case.others("attention") if kernel not in unavailable}
@@ -176,7 +173,7 @@ def _masks(case: Case) -> Offer:
     use = case.use
     if use.backend != TORCH:
         return Offer(without=f"attention masks ({use.backend} has compiled one)")
-    other = other_masks(case.checkpoint) if use.attention_mask == AUTO else MASKS
+    other = other_masks(case.encoder.checkpoint) if use.attention_mask == AUTO else MASKS
     if not other:
         return Offer(without="a causal mask (the network is an encoder)")
     return Offer({mask: {"attention_mask": mask} for mask in other if mask != use.attention_mask})
@@ -185,7 +182,6 @@ def _masks(case: Case) -> Offer:
 def _templates(case: Case) -> Offer:
     """Offers the known templates that the encoder can read, the likely ones first."""
     own, encoder = case.use.own_template, case.encoder
-    assert isinstance(encoder, TransformerEncoder), "others have no template"
     values: dict[str, dict[str, Any]] = {}
     if own is not None:
         is_of_template = parse_pooling(case.use.pooling).is_of_template
@@ -207,8 +203,7 @@ def _templates(case: Case) -> Offer:
 
 def _precisions(case: Case) -> Offer:
     """Offers the precision first that the configuration states, because Transformers 5 loads it by default."""
-    config = case.checkpoint.json("config.json")
-    dtype = str(config.get("dtype") or config.get("torch_dtype") or "").removeprefix("torch.")
+    dtype = str(case.config.get("dtype") or case.config.get("torch_dtype") or "").removeprefix("torch.")
     stated = next((name for name, known in PRECISIONS.items() if known == dtype), "")
     others = sorted(case.others("precision"), key=lambda value: value != stated)
     meaning = f"Transformers loads in float32 before version 5, then as config.json states: {dtype}."
@@ -221,21 +216,31 @@ def _precisions(case: Case) -> Offer:
 
 LAYER = Axis("layer", labels={-1: "the last layer"})
 
-_RULE_MEANINGS = {
-    "full_stop": "`full_stop` adds a full stop unless the sentence ends in . ? \" or ' (PromptBERT).",
-    "spaced_full_stop": "`spaced_full_stop` adds ` .` unless the sentence ends in punctuation (SNCSE).",
-}
-_MASK_MEANINGS = {
-    CAUSAL: "Releases of Transformers that ignore a setting for bidirectional attention use a causal mask.",
-    BIDIRECTIONAL: "LLM2Vec and others use decoders as encoders with a bidirectional mask.",
-}
+RULES = Axis(
+    "rules",
+    label="sentence rule {value}",
+    meanings={
+        "full_stop": "`full_stop` adds a full stop unless the sentence ends in . ? \" or ' (PromptBERT).",
+        "spaced_full_stop": "`spaced_full_stop` adds ` .` unless the sentence ends in punctuation (SNCSE).",
+    },
+)
+
+_MASK = of_use(
+    "attention_mask",
+    label="{value} attention mask",
+    meanings={
+        CAUSAL: "Releases of Transformers that ignore a setting for bidirectional attention use a causal mask.",
+        BIDIRECTIONAL: "LLM2Vec and others use decoders as encoders with a bidirectional mask.",
+    },
+)
+
 VARIATIONS = (
     Variation(of_use("prompt", label="prompt {value!r}", labels={"": "no prompt"}), _prompt),
     Variation(of_use("prompt_name", label="prompt {value}"), _prompt_names),
-    Variation(Axis("rules", label="sentence rule {value}", meanings=_RULE_MEANINGS), _rules, object),
+    Variation(RULES, _rules, object),
     Variation(LAYER, _layers, crosses=False),
     Variation(of_use("attention", label="attention kernel {value}"), _kernels),
-    Variation(of_use("attention_mask", label="{value} attention mask", meanings=_MASK_MEANINGS), _masks),
+    Variation(_MASK, _masks),
     Variation(of_use("template", labels={NO_TEMPLATE: "no template"}), _templates),
     Variation(of_use("precision"), _precisions),
 )

@@ -134,7 +134,7 @@ def test_a_planted_change_is_found_with_the_option_that_gives_it(
     assert np.abs(frame["score"] - float(claim.rstrip("%"))).min() < 1e-3
     if model == "default":
         assert found.further is not None
-        assert found.further.tried == ("no prompt",), "the first way that is tried"
+        assert found.further.tried == ["no prompt"], "the first way that is tried"
 
 
 @pytest.mark.parametrize("rule", ["full_stop", "lower_case", "single_quotes"])
@@ -174,7 +174,7 @@ def test_without_time_nothing_is_tried_and_the_note_names_what_is_left(
     assert diagnose(load(models["bert"]), "99.99", data, budget=0).further is None
     found = diagnose(load(models["bert"]), "99.99", data, budget=1e-9)
     assert found.further is not None
-    assert (found.further.tried, found.further.sentences) == ((), 0)
+    assert (found.further.tried, found.further.sentences) == ([], 0)
     assert any("Not tried for lack of time" in note for note in found.notes)
 
 

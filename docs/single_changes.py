@@ -11,7 +11,7 @@ import numpy as np
 
 import stsbench as sb
 from stsbench.diagnosis.axes import AVERAGE_OF
-from stsbench.diagnosis.grid import Grid
+from stsbench.diagnosis.search import Grid
 from stsbench.records.kinds import AVERAGE
 
 

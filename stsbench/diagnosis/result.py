@@ -8,9 +8,7 @@ import pandas as pd
 
 from stsbench.base.words import listed
 from stsbench.diagnosis.axes import AVERAGE_OF, TEXT, Claim
-from stsbench.diagnosis.grid import Grid
-from stsbench.diagnosis.scores import Further
-from stsbench.diagnosis.search import NEIGHBOURHOOD, WEAK, Candidate, Search
+from stsbench.diagnosis.search import NEIGHBOURHOOD, WEAK, Candidate, Further, Grid, Search
 from stsbench.encoders.protocol import Identity
 from stsbench.judging.verdicts import Judgement
 from stsbench.published.catalogue import (

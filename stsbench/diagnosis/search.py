@@ -1,15 +1,23 @@
-"""Which settings give the claimed numbers, simplest first, and how strong that evidence is."""
+"""The scores of all settings, and those that give the claimed numbers, simplest first.
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+The axes whose scores follow from the vectors at hand are scored completely. Other ways of using the encoder need
+other vectors: a `Point` holds the scores of one of them.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from stsbench.diagnosis.axes import Change, Claim
-from stsbench.diagnosis.grid import Grid, Point, Scores
+from stsbench.diagnosis.axes import AVERAGE_OF, Axis, Change, Claim
+from stsbench.records.kinds import AVERAGE
+
+Scores = NDArray[np.float64]
+
 
 NEIGHBOURHOOD = 2.0
 """Points around a claim in which other claims are imagined, to see how many would be explained as well."""
@@ -19,6 +27,90 @@ WEAK = 0.05
 
 _EVERY_OTHER = 0.5
 """Settings that give more than this share of all claims nearby explain none of them."""
+
+_MOST_NAMED = 4
+"""Ways that were not tried and are named in a note."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """The scores of one way of using the encoder.
+
+    Attributes:
+        changes: how it differs from your own; empty for your own.
+        scores: of each task that was scored, x 100, with one dimension per axis, as in `Grid`.
+        options: of `stsbench run`.
+    """
+
+    changes: tuple[Change, ...] = ()
+    scores: Mapping[str, Scores] = field(default_factory=dict, compare=False)
+    options: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Returns its changes, as in tables."""
+        return ", ".join(change.label for change in self.changes)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The scores of all settings.
+
+    Attributes:
+        axes: the choices that are scored completely; the last is what an average is taken over.
+        scores: for each task an array with one dimension per axis, x 100: of length 1 if the choice does not
+            affect the task, NaN where there is no score.
+        points: other ways of using the encoder; only some of the axes have more than your setting there.
+    """
+
+    axes: tuple[Axis, ...]
+    scores: Mapping[str, Scores]
+    points: tuple[Point, ...] = ()
+
+    def of(self, task: str, point: Point | None = None) -> Scores:
+        """Returns the scores of a task, or of the average, at a point or for your way of using the encoder."""
+        scores, unknown = (point or self).scores, np.full((1,) * len(self.axes), np.nan)
+        if task != AVERAGE:
+            return scores.get(task, unknown)
+        means = [
+            mean.of({task: scores.get(task, unknown) for task in mean.tasks}) for mean in self.axes[-1].values
+        ]
+        return np.concatenate(np.broadcast_arrays(*means), axis=-1)
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """The grid as a table, one row per score of a task.
+
+        Columns: task, split (empty if a task has a single one), the other axes, score (x 100), changes (how many
+        choices differ from yours). A choice that does not affect a task has your value. If other ways of using the
+        encoder were tried, `variation` names what each changes.
+        """
+        frame = pd.concat([self._frame_of(task) for task in self.scores], ignore_index=True)
+        if not self.points:
+            return frame
+        tasks = dict.fromkeys(task for point in self.points for task in point.scores)
+        parts = [self._frame_of(task, point) for task in tasks for point in self.points if task in point.scores]
+        return pd.concat([frame.assign(variation=""), *parts], ignore_index=True)
+
+    def _frame_of(self, task: str, point: Point | None = None) -> pd.DataFrame:
+        scores = self.of(task, point)
+        places = np.argwhere(~np.isnan(scores))
+        columns: dict[str, Any] = {"task": np.full(len(places), task, dtype=object), "split": ""}
+        splits = {f"{task} split" for task in self.scores}
+        for axis, place in zip(self.axes, places.T, strict=True):
+            name = "split" if axis.name == f"{task} split" else axis.name
+            if name not in {AVERAGE_OF, *splits}:
+                columns[name] = np.array([*map(str, axis.values)], dtype=object)[place]
+        changes = (places > 0).sum(axis=1) + (len(point.changes) if point else 0)
+        columns |= {"score": scores[tuple(places.T)], "changes": changes}
+        return pd.DataFrame(columns | ({"variation": str(point)} if point else {}))
+
+
+def along(axes: Sequence[Axis], dimensions: Sequence[str], scores: Scores) -> Scores:
+    """Returns scores with one dimension per axis, of length 1 if `dimensions` does not name it."""
+    names = [axis.name for axis in axes]
+    order = sorted(range(len(dimensions)), key=lambda number: (names + list(dimensions)).index(dimensions[number]))
+    sizes = dict(zip(dimensions, scores.shape, strict=True))
+    return scores.transpose(order).reshape([sizes.get(name, 1) for name in names])
 
 
 @dataclass(frozen=True)
@@ -176,7 +268,7 @@ class Search:
 
     @cached_property
     def _differences(self) -> Scores:
-        return self._scores - self._of_values("score")
+        return np.asarray(self._scores - self._of_values("score"))
 
     @cached_property
     def _distances(self) -> Scores:
@@ -186,7 +278,7 @@ class Search:
     def _fits(self) -> NDArray[np.bool_]:
         return np.asarray((np.abs(self._differences) <= self._of_values("tolerance")).all(axis=0))
 
-    def _of_values(self, name: str) -> NDArray[Any]:
+    def _of_values(self, name: str) -> Any:
         return np.array([[getattr(value, name)] for value in self.claim.values])
 
     @cached_property
@@ -229,3 +321,33 @@ class Search:
         counts, distances = self._counts[allowed], self._distances[allowed]
         # Rounding noise must not make a setting nearer than one with fewer changes.
         return self._candidate(int(np.flatnonzero(allowed)[np.lexsort((counts, distances.round(6)))[0]]))
+
+
+@dataclass
+class Further:
+    """What was searched beyond the grid.
+
+    Attributes:
+        tried: the ways that were tried.
+        untried: the ways that were left out, with why if it was not for the time.
+        innocent: choices that cannot matter to this checkpoint, or cannot be tried here, with why.
+        sentences: the number of sentences that were encoded.
+        seconds: how long it took.
+    """
+
+    innocent: Sequence[str]
+    tried: list[str] = field(default_factory=list)
+    untried: list[str] = field(default_factory=list)
+    sentences: int = 0
+    seconds: float = 0.0
+
+    @property
+    def note(self) -> str:
+        """What was tried, what it took, and what was left out."""
+        count, ways = len(self.tried), "way" if len(self.tried) == 1 else "ways"
+        note = f"Beyond the grid: {count} other {ways}, {self.sentences:,} sentences, {self.seconds:.1f} s."
+        if self.untried:
+            more = len(self.untried) - _MOST_NAMED
+            left = [*self.untried[:_MOST_NAMED], *([f"{more} more"] if more > 0 else [])]
+            note += f" Not tried for lack of time (--budget) or memory: {'; '.join(left)}."
+        return note + (f" Not tried, as they cannot matter: {'; '.join(self.innocent)}." if self.innocent else "")

@@ -5,19 +5,22 @@ words, and a function that returns the values to try for a checkpoint, each with
 that it changes. The search, the verdict, the table and the JSON need no change.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any
 
 from stsbench.base.errors import UserError
-from stsbench.diagnosis.axes import Axis, of_use
+from stsbench.diagnosis.axes import POOLING, Axis, Change, of_use
 from stsbench.encoders.backends import other_masks
-from stsbench.encoders.poolers import AUTO, parse_pooling, pooling_name
+from stsbench.encoders.poolers import AUTO, POOLING_NAMES, parse_pooling, pooling_name
 from stsbench.encoders.prompts import named_prompts
+from stsbench.encoders.protocol import Encoder
 from stsbench.encoders.template import NO_TEMPLATE, SENTENCE, read_template
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.encoders.use import ABOUT, BIDIRECTIONAL, CAUSAL, FLASH, FP32, MASKS, PRECISIONS, TORCH, Use, names
+
+_NEAR_LAYERS = (-2, -3, -4)
 
 RULE_SETS = (
     NO_TEMPLATE,
@@ -251,3 +254,90 @@ def variations() -> tuple[Variation, ...]:
     known = {variation.axis.name for variation in VARIATIONS} | {"pooling", "max_length"}
     fields = (name for name in names("encoding") if ABOUT[name].tried is not None and name not in known)
     return (*VARIATIONS, *map(_field, fields))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the encoder is used, and the changes to the sentence in order, if no template makes them."""
+
+    use: Use
+    rules: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, use: Use, *, rules: tuple[str, ...] | None = None, **changes: Any) -> "Reading":
+        """Returns the reading of a `Use` with changes to its fields and other rules."""
+        use = replace(use, **changes)
+        if rules is None or (template := use.own_template) is None:
+            return cls(use, rules or ())
+        return cls(replace(use, template=template.model_copy(update={"rules": rules})))
+
+    @property
+    def forward_pass(self) -> "Reading":
+        """What distinguishes forward passes: one pass gives all poolings and layers."""
+        return replace(self, use=replace(self.use, pooling=""))
+
+    def encoder(self, own: Encoder) -> Encoder:
+        """Returns your encoder, used in this way."""
+        if not isinstance(own, TransformerEncoder):
+            return own
+        values = {name: getattr(self.use, name) for name in names("encoding")}
+        changes = {name: value for name, value in values.items() if value != getattr(own.use, name)}
+        return own.with_use(**changes) if changes else own
+
+
+@dataclass(frozen=True)
+class Way:
+    """A reading, how it differs from yours, and whether to combine it with other poolings."""
+
+    changes: tuple[Change, ...]
+    reading: Reading
+    crosses: bool = True
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The options of `stsbench run` that choose it; a layer is part of the pooling's name."""
+        pooled = [change for change in self.changes if change.axis in {POOLING, LAYER}]
+        others = (change.option for change in self.changes if change not in pooled)
+        return (*others, *([f"--pooling {self.reading.use.pooling}"] if pooled else []))
+
+
+def ways_to_read(case: Case) -> tuple[list[Way], tuple[str, ...]]:
+    """Returns the ways to try, and what is not tried and why."""
+    offers = {each: each.offer(case) for each in variations() if isinstance(case.encoder, each.needs)}
+    ways = []
+    for variation, offer in sorted(offers.items(), key=lambda item: not item[1].is_first):
+        axis = replace(variation.axis, meanings={**variation.axis.meanings, **offer.meanings})
+        for value, changes in offer.values.items():
+            reading = Reading.of(case.use, **changes)
+            if reading != Reading.of(case.use):
+                ways.append(Way((Change(axis, value),), reading, variation.crosses))
+    return ways, tuple(offer.without for offer in offers.values() if offer.without)
+
+
+def with_poolings(case: Case, way: Way, known: Container[str]) -> Iterator[Way]:
+    """Yields a way, and the way with other poolings that the same forward pass gives.
+
+    `known` has the poolings of the encoder's own vectors. If only the sentences change, no other layer is read:
+    those of unchanged sentences are not cached.
+    """
+    yield way
+    own, encoder = way.reading.use.pooling, case.encoder
+    if not isinstance(encoder, TransformerEncoder) or not way.crosses:
+        return
+    poolings = [name for name in (case.use.pooling, *POOLING_NAMES) if name in known]
+    if way.reading.use.own_template is None:
+        poolings = [name for name in poolings if not parse_pooling(name).is_of_template]
+    if way.changes[0].axis != RULES and pooling_place(own):
+        count = number_of_layers(encoder)
+        poolings += [at_layer(own, layer) for layer in _NEAR_LAYERS if layer >= -count - 1]
+    for pooling in dict.fromkeys(poolings):
+        if pooling != own:
+            changed = replace(way.reading, use=replace(way.reading.use, pooling=pooling))
+            yield Way((*way.changes, _change_of_pooling(own, pooling)), changed)
+
+
+def _change_of_pooling(own: str, pooling: str) -> Change:
+    layers, own_layers = parse_pooling(pooling).layers, parse_pooling(own).layers
+    if pooling_place(pooling) == pooling_place(own) and len(layers) == len(own_layers) == 1:
+        return Change(LAYER, layers[0])
+    return Change(POOLING, pooling)

@@ -9,7 +9,7 @@ import pytest
 
 from stsbench.data.tables import StsData
 from stsbench.diagnosis.data import TaskPairs
-from stsbench.diagnosis.scores import Scorer
+from stsbench.diagnosis.diagnose import Scorer
 from stsbench.statistics.correlations import correlate_task
 from stsbench.statistics.neighbours import SIMILARITIES, pair_similarities
 

@@ -16,8 +16,7 @@ from stsbench.diagnosis.axes import (
     average_axis,
     read_claim,
 )
-from stsbench.diagnosis.grid import Grid, Point
-from stsbench.diagnosis.search import Search
+from stsbench.diagnosis.search import Grid, Point, Search
 
 AXES = (
     POOLING.over(("avg", "cls"), "avg"),

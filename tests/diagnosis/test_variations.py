@@ -14,8 +14,8 @@ from tiny_models import sample_word_pieces, save_tiny
 import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.data.tables import StsData
-from stsbench.diagnosis.grid import Reading
 from stsbench.diagnosis.result import Diagnosis
+from stsbench.diagnosis.variations import Reading
 from stsbench.encoders.template import RULES, read_template
 from stsbench.encoders.use import ABOUT
 

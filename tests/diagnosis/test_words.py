@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from stsbench.diagnosis.axes import AGGREGATION, POOLING, average_axis, read_claim, split_axis
-from stsbench.diagnosis.grid import Grid
 from stsbench.diagnosis.result import Diagnosis, facts
-from stsbench.diagnosis.search import Search
+from stsbench.diagnosis.search import Grid, Search
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.use import own_use
 from stsbench.published.catalogue import checkpoints

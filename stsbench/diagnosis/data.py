@@ -1,7 +1,7 @@
 """The data of a diagnosis: each task in each of its texts, with all its splits, and the vectors."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from operator import add
 from pathlib import Path
@@ -185,7 +185,6 @@ class Encoded:
         changed: by maximum length, whether each sentence is cut elsewhere than by the encoder itself.
         cost: what encoding took, over all lengths.
         notes: which poolings the encoder lacks.
-        limits: by maximum length, a sentence on the checkpoint's files that state it.
     """
 
     vectors: dict[str, FloatMatrix]
@@ -193,7 +192,6 @@ class Encoded:
     changed: dict[int | None, NDArray[np.bool_]]
     cost: EncodingCost
     notes: tuple[str, ...]
-    limits: Mapping[int, str] = field(default_factory=dict)
 
 
 def encode_all(
@@ -213,8 +211,7 @@ def encode_all(
     parts, last = [whole], (whole.rows, whole.truncated)
     rows, changed = {limit: whole.rows}, {limit: np.zeros(len(texts), dtype=bool)}
     start = len(whole.vectors[poolings[0]])
-    limits = _stated_limits(encoder)
-    for length in sorted({*USUAL_LENGTHS, *limits} if lengths is None else lengths):
+    for length in sorted({*USUAL_LENGTHS, *meanings_of_lengths(encoder)} if lengths is None else lengths):
         shortened = None if length == limit else recut(encoder, length)
         # What fits into a limit is the same at a longer one.
         is_longer = limit is not None and length > limit
@@ -239,11 +236,11 @@ def encode_all(
         changed=changed,
         cost=reduce(add, (part.cost for part in parts)),
         notes=notes,
-        limits=limits,
     )
 
 
-def _stated_limits(encoder: Encoder) -> dict[int, str]:
+def meanings_of_lengths(encoder: Encoder) -> dict[int, str]:
+    """Returns by maximum length a sentence on the checkpoint's files that state it."""
     if not isinstance(encoder, TransformerEncoder):
         return {}
     return {

@@ -35,6 +35,7 @@ from stsbench.diagnosis.data import (
     TaskPairs,
     choose_tasks,
     encode_all,
+    meanings_of_lengths,
     read_pairs,
     readable_by,
 )
@@ -44,7 +45,7 @@ from stsbench.diagnosis.variations import Case, Reading, Way, ways_to_read, with
 from stsbench.encoders.fitted import normalize
 from stsbench.encoders.load import Model, load
 from stsbench.encoders.plan import EncodingCost, embed
-from stsbench.encoders.protocol import Encoder, FloatMatrix, Identity
+from stsbench.encoders.protocol import Encoder, FloatMatrix
 from stsbench.encoders.template import RULES
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.encoders.use import ABOUT, option_of
@@ -116,10 +117,10 @@ class Scorer:
 
 
 def build_grid(
-    data: DiagnosisData, encoded: Encoded, *, identity: Identity, protocol: Protocol, progress: Progress
+    encoder: Encoder, data: DiagnosisData, encoded: Encoded, protocol: Protocol, progress: Progress
 ) -> Grid:
     """Scores all tasks in all ways."""
-    axes = _axes(data, encoded, identity, protocol)
+    axes = _axes(encoder, data, encoded, protocol)
     values, scorer = {axis.name: axis.values for axis in axes}, Scorer.of(axes)
     texts, poolings = values[TEXT.name], values[POOLING.name]
     names = (POOLING.name, MAX_LENGTH.name, *CROSSED)
@@ -151,21 +152,21 @@ def build_grid(
     return Grid(axes, {task: along(axes, (*dimensions, f"{task} split"), its) for task, its in scores.items()})
 
 
-def _axes(data: DiagnosisData, encoded: Encoded, identity: Identity, protocol: Protocol) -> tuple[Axis, ...]:
+def _axes(encoder: Encoder, data: DiagnosisData, encoded: Encoded, protocol: Protocol) -> tuple[Axis, ...]:
     """Returns the choices, those that people get wrong most first."""
     texts = {pairs.text for pairs in data.sets} - {None, protocol.text}
     splits = {pairs.data.task: pairs.splits for pairs in data.sets if len(pairs.splits) > 1}
-    lengths = list(encoded.rows)
-    unit = identity.normalize
-    norms = np.linalg.norm(encoded.vectors[identity.use.pooling], axis=1)
+    length, *lengths = encoded.rows
+    pooling, unit = encoder.identity.use.pooling, encoder.identity.normalize
+    norms = np.linalg.norm(encoded.vectors[pooling], axis=1)
     scaling_matters = unit or not np.allclose(norms[norms > 0], 1, atol=1e-3)
     return (
-        POOLING.over(encoded.vectors, identity.use.pooling),
+        POOLING.over(encoded.vectors, pooling),
         AGGREGATION.over(AGGREGATION.values, protocol.aggregation),
         *(split_axis(task, values, values[0]) for task, values in splits.items()),
         METRIC.over(METRIC.values, protocol.metric),
         TEXT.over([text for text in TEXTS if text in texts], protocol.text),
-        MAX_LENGTH.over(lengths, lengths[0], encoded.limits),
+        MAX_LENGTH.over(lengths, length, meanings_of_lengths(encoder)),
         SIMILARITY.over(SIMILARITIES, protocol.similarity),
         NORMALIZE.over([not unit] if scaling_matters else [], unit),
         average_axis(data.tasks),
@@ -324,7 +325,7 @@ def diagnose(
     stages.done("hash")
     encoded = encode_all(encoder, pairs.sentences, lengths=lengths, use_cache=use_cache, progress=progress)
     stages.done("encode")
-    grid = build_grid(pairs, encoded, identity=identity, protocol=protocol, progress=progress)
+    grid = build_grid(encoder, pairs, encoded, protocol, progress)
     search, beyond = Search(grid, asked), None
     _require_scores(search)
     stages.done("scores")

@@ -17,7 +17,6 @@ from stsbench.published.catalogue import (
     identified_checkpoint,
     known_checkpoint,
 )
-from stsbench.published.schema import KnownCheckpoint
 from stsbench.records.kinds import AVERAGE
 from stsbench.render.table import Style, Table, Tables
 
@@ -219,10 +218,6 @@ class Likeness(Judgement):
         worst = worst.assign(sentence=[textwrap.shorten(text, 60) for text in worst["sentence"]])
         return Tables([Table(self.settings.head(most), decimals=6), Table(worst, decimals=6)])
 
-    def to(self, style: Style) -> str:
-        """Returns the tables as text; as `json` everything."""
-        return super().to(style) if style == "json" else self.table().to(style)
-
 
 _ELSEWHERE = (
     "Not tried: other weights and seeds, prompts that the checkpoint does not name, and SentEval's trained "
@@ -355,18 +350,30 @@ def _result(search: Search, candidate: Candidate) -> str:
 
 def facts(claim: Claim, identity: Identity) -> list[str]:
     """Returns what published documents state, as sentences: first how the model differs from the published one."""
-    row = claim.row
-    of_model = identified_checkpoint(
-        identity.name, pooling=identity.use.pooling, weights_sha256=identity.weights_sha256
-    )
+    row, use = claim.row, identity.use
+    of_model = identified_checkpoint(identity.name, pooling=use.pooling, weights_sha256=identity.weights_sha256)
     of_row = checkpoint_of_system(row.row.system) if row else None
-    sentences = []
-    if row and of_model and of_row and of_model.name != of_row.name:
-        sentences.append(f"{row.name} is a row of {of_row.hub or of_row.name}; you measured {identity.name}.")
+    printed = row.row.notes if row else ()
     expected = of_row or of_model
-    if expected:
-        sentences += _differences(expected, identity, with_files=expected == of_model)
-    return [*sentences, *(row.row.notes if row else ())]
+    if expected is None:
+        return list(printed)
+    name, sentences = expected.name, []
+    if row and of_model and of_row and of_model.name != of_row.name:
+        sentences.append(f"{row.name} is a row of {of_row.hub or name}; you measured {identity.name}.")
+    if expected == of_model:
+        sentences += [
+            f"Your {what} differ from those that {name} was scored with (SHA-256 {own[:12]}…)."
+            for what, is_same, own in expected.files_compared(identity.weights_sha256, identity.tokenizer_sha256)
+            if not is_same
+        ]
+    template = use.own_template.name if use.own_template else ""
+    for what, theirs, yours, source in (
+        ("pooling", expected.pooling, use.pooling, f" ({expected.pooling_source})"),
+        ("template", expected.template, template, ""),
+    ):
+        if theirs and theirs != yours:
+            sentences.append(f"{name} was scored with {what} {theirs}{source}; you use {yours or 'none'}.")
+    return [*sentences, *printed]
 
 
 def likely_templates(claim: Claim, model: str) -> tuple[str, ...]:
@@ -374,25 +381,3 @@ def likely_templates(claim: Claim, model: str) -> tuple[str, ...]:
     of_row = checkpoint_of_system(claim.row.row.system) if claim.row else None
     entries = (of_row, known_checkpoint(model) or checkpoint_named_like(model))
     return tuple(entry.template for entry in entries if entry and entry.template)
-
-
-def _differences(expected: KnownCheckpoint, identity: Identity, *, with_files: bool) -> list[str]:
-    """Returns how a known checkpoint's files and use differ from yours."""
-    compared = expected.files_compared(identity.weights_sha256, identity.tokenizer_sha256) if with_files else ()
-    sentences = [
-        f"Your {what} differ from those that {expected.name} was scored with (SHA-256 {own[:12]}…)."
-        for what, is_same, own in compared
-        if not is_same
-    ]
-    use = identity.use
-    if expected.pooling and expected.pooling != use.pooling:
-        sentences.append(
-            f"{expected.name} was scored with pooling {expected.pooling} ({expected.pooling_source}); you use "
-            f"{use.pooling}."
-        )
-    template = use.own_template.name if use.own_template else ""
-    if expected.template and expected.template != template:
-        sentences.append(
-            f"{expected.name} was scored with template {expected.template}; you use {template or 'none'}."
-        )
-    return sentences

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -97,7 +97,7 @@ def first_error(error: "ValidationError") -> str:
     return ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
 
 
-def first_mistake(error: "ValidationError", draft: Draft, whole: str, known: Iterable[str]) -> str:
+def first_mistake(error: "ValidationError", draft: Draft, whole: str, known: Collection[str]) -> str:
     """Returns the first validation error as a sentence with the file and line of the value.
 
     Args:
@@ -120,7 +120,8 @@ def first_mistake(error: "ValidationError", draft: Draft, whole: str, known: Ite
     match first["type"]:
         case "extra_forbidden":
             similar = closest(last, known)
-            what = f"unknown key {name!r}" + (f"; did you mean {similar[0]!r}?" if similar else "; remove it.")
+            advice = f"did you mean {similar[0]!r}?" if similar else "remove it."
+            what = f"unknown key {name!r}; " + ("it belongs to another part." if last in known else advice)
         case "missing":
             what = f"{name!r} is missing; add it."
         case _:

@@ -25,9 +25,7 @@ from stsbench.base.parsing import parse_json
 from stsbench.base.words import closest
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
-
-PACKAGED = "minilm"
-"""The name of the model that comes as a Python package: all-MiniLM-L6-v2."""
+PACKAGED = "minilm"  # the same model, which comes as a Python package
 
 ADAPTER_CONFIG = "adapter_config.json"
 """The file that marks a folder as an adapter (LoRA) and names its base model."""
@@ -71,11 +69,9 @@ _TOKENIZER_PATTERNS = (
 # Transformers also reads `config.4.0.0.json` and the like, for some of its versions.
 _CONFIG_PATTERNS = ("config.json", "config.*.json")
 
-_ELSEWHERE = "--"
-"""Separates the repository from the rest in the name of code that another repository holds."""
+_ELSEWHERE = "--"  # separates the repository from the rest in the name of code that another repository holds
 
 AGAIN = "Download the checkpoint again."
-"""The remedy for damaged files."""
 
 _DAMAGED = re.compile(
     "weights_only|Unable to load weights from|ignore_mismatched_sizes|SafetensorError|Unpickling"

@@ -23,6 +23,7 @@ from safetensors.numpy import load_file
 import stsbench as sb
 from stsbench.analysis.explain import Explanation
 from stsbench.records.labels import labels
+from stsbench.render.figures import save_figure
 
 NAME = "all-minilm-l6-v2"
 
@@ -71,12 +72,28 @@ def main() -> None:
         explanation = sb.explain(runs, corpus=options.corpus, published=True)
         # Neighbours come from the bundled sample, so that no sentence of the corpus is shown.
         explanation = replace(explanation, parts={**explanation.parts, "retrieve": sb.retrieve(runs)})
-        print(f"written to {explanation.save(options.out)}")
+        write_page(explanation, options.out)
         # The sample's pairs were designed to hold meaning and length apart: a page of its own for what they say.
         on_sample = measured("sample", words)
         named = dict(zip(labels(on_sample), on_sample, strict=True))
         explanation = Explanation({"length-bias": sb.length_bias(on_sample)}, subjects=named)
-        print(f"written to {explanation.save(options.out / 'sample')}")
+        write_page(explanation, options.out / "sample")
+
+
+def write_page(explanation: Explanation, folder: Path) -> None:
+    """Write a page with the tables of all analyses, their figures as PNG and their frames as CSV."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = ["# What is behind the scores", ""]
+    records = ((name, of) for name, of in explanation.subjects.items() if isinstance(of, sb.RunRecord))
+    lines += [f"- {name}: `{record.signatures[0]}`" for name, record in records]
+    lines += ["", explanation.table().to("markdown"), "", *explanation.table()[0].notes]
+    for name, part in explanation.parts.items():
+        figure = save_figure(part.plot(), folder / f"{name}.png")
+        (folder / f"{name}.csv").write_text(part.to("csv") + "\n", encoding="utf-8")
+        lines += ["", f"## {part.title}", "", part.table().to("markdown"), ""]
+        lines += [f"![{part.title}]({figure.name})", "", f"All of it: [{name}.csv]({name}.csv)"]
+    (folder / "README.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print(f"written to {folder}")
 
 
 def measured(tasks: str, words: Path) -> list[sb.RunRecord]:

@@ -11,23 +11,7 @@ from typing import TYPE_CHECKING, Any
 from stsbench._version import __version__
 
 if TYPE_CHECKING:
-    from stsbench.analysis.compress import compress
-    from stsbench.analysis.density import density
-    from stsbench.analysis.dimensions import dimensions
-    from stsbench.analysis.evalrank import evalrank
     from stsbench.analysis.explain import explain
-    from stsbench.analysis.geometry import geometry
-    from stsbench.analysis.hubness import hubness
-    from stsbench.analysis.length_bias import length_bias
-    from stsbench.analysis.length_collapse import length_collapse
-    from stsbench.analysis.pair_kinds import pair_kinds
-    from stsbench.analysis.probes import probes
-    from stsbench.analysis.repetition_bias import repetition_bias
-    from stsbench.analysis.retrieve import retrieve
-    from stsbench.analysis.spectrum import spectrum
-    from stsbench.analysis.stability import stability
-    from stsbench.analysis.threshold import threshold
-    from stsbench.analysis.ties import ties
     from stsbench.base.errors import UserError
     from stsbench.data.tables import load_pairs
     from stsbench.data.views import PairView
@@ -54,6 +38,23 @@ if TYPE_CHECKING:
     from stsbench.scoring.tasks import default_tasks
     from stsbench.sweeps.sweep import sweep
     from stsbench.training.train import train
+
+    compress: Any
+    density: Any
+    dimensions: Any
+    evalrank: Any
+    geometry: Any
+    hubness: Any
+    length_bias: Any
+    length_collapse: Any
+    pair_kinds: Any
+    probes: Any
+    repetition_bias: Any
+    retrieve: Any
+    spectrum: Any
+    stability: Any
+    threshold: Any
+    ties: Any
 
 __all__ = [
     "Classification",
@@ -108,7 +109,7 @@ __all__ = [
     "train",
 ]
 
-# Where public names live, other than analyses, which have a module each. Nothing is imported before it is used:
+# Where public names live, other than the verbs of analyses. Nothing is imported before it is used:
 # `stsbench --help` needs no NumPy.
 _HOMES = {
     "Classification": "stsbench.scoring.settings:Classification",
@@ -126,6 +127,7 @@ _HOMES = {
     "diagnose": "stsbench.diagnosis.diagnose:diagnose",
     "embed": "stsbench.encoders.embedded:embed",
     "evaluate": "stsbench.scoring.measure:evaluate",
+    "explain": "stsbench.analysis.explain:explain",
     "explore": "stsbench.browsing.explore:explore",
     "export_results": "stsbench.records.export:export_results",
     "embed_file": "stsbench.encoders.embedded:embed_file",
@@ -147,11 +149,15 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:
-        from importlib import import_module
+    from importlib import import_module
 
-        module, _, attribute = _HOMES.get(name, f"stsbench.analysis.{name}:{name}").partition(":")
+    if name in _HOMES:
+        module, _, attribute = _HOMES[name].partition(":")
         return getattr(import_module(module), attribute)
+    if name in __all__:
+        from stsbench.analysis import analysis
+
+        return analysis(name.replace("_", "-")).verb
     raise AttributeError(f"module 'stsbench' has no attribute {name!r}")
 
 

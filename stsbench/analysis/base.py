@@ -76,7 +76,7 @@ def _verb(cls: "type[Analysis]") -> Any:
 
     verb.__signature__ = signature  # type: ignore[attr-defined]
     verb.__name__ = verb.__qualname__ = cls.name.replace("-", "_")
-    verb.__module__ = cls.__module__
+    verb.__module__ = "stsbench"
     summary, returns, rest = cleandoc(cls.__doc__ or "").partition("\nReturns:")
     arguments = {
         "runs": "Records or their folders, loaded encoders, or models that `load` accepts.",

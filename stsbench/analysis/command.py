@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, make_dataclass
 from inspect import cleandoc
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,7 +10,6 @@ import typer
 from stsbench.analysis import analysis
 from stsbench.base.errors import UserError
 from stsbench.cli.options import (
-    OUTPUT,
     DataDirs,
     FigureChoice,
     IntervalChoice,
@@ -19,7 +17,6 @@ from stsbench.cli.options import (
     OwnTexts,
     expand,
     names,
-    new_folder,
     numbers,
 )
 from stsbench.cli.output import print_lines, print_next, print_notes, print_result, progress_bars
@@ -150,23 +147,13 @@ def explain(
     data_dirs: DataDirs = None,
     intervals: IntervalChoice = IntervalChoice(),
     use: Use = Use(),
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            callback=new_folder,
-            help="The folder to write: a page, every figure, every table as CSV.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
     output: Output = Output(),
 ) -> None:
     """Answer the question of each analysis in one line, and mark answers that reference models do not have.
 
     Examples:
     * `stsbench explain runs/minilm-avg-sts`
-    * `stsbench explain runs/a runs/b --corpus wiki.txt --published --out reports/a-and-b`
+    * `stsbench explain runs/a runs/b --corpus wiki.txt --published`
     """
     from stsbench.analysis.explain import explain as explain_runs
     from stsbench.scoring.settings import Intervals
@@ -183,10 +170,7 @@ def explain(
             leave_out=True,
             progress=progress,
         )
-    if out is not None:
-        print_notes(f"written to {explanation.save(out)}", quiet=output.quiet)
-    if out is None or not output.quiet or output.style in {"json", "csv"}:
-        print_result(explanation, output)
-        print_next(output, "explain", "NAME", *subjects.words)
+    print_result(explanation, output)
+    print_next(output, "explain", "NAME", *subjects.words)
     if explanation.missing:
         raise UserError(*explanation.left_out())

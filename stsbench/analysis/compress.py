@@ -49,8 +49,6 @@ WITHIN = "within margin"
 SMALLEST = 16
 """The smallest default number of dimensions."""
 
-TIES = ("tied", "expected", "lowest", "highest")
-
 
 class PairedVectors(NamedTuple):
     """The vectors (m, d) of a model's pairs, with the rows (2, n) of both sides, the tasks one after the other.
@@ -76,12 +74,11 @@ class Cell(NamedTuple):
 class Scores(NamedTuple):
     """The scores (k, tasks) of a smaller vector over k draws of its dimensions; one unless they are random.
 
-    By task there are the terms (n,) of the mean score, and the means of `TIES`.
+    By task there are the terms (n,) of the mean score.
     """
 
     values: Floats
     terms: list[Floats]
-    ties: list[dict[str, float]]
 
 
 class Compress(OfTexts):
@@ -94,11 +91,11 @@ class Compress(OfTexts):
     Returns:
         One row per model, task (`Avg.` is their mean), `dimensions`, `kept` (`all`, `leading`, `random`, `PCA`)
         and `stored` format: `similarity`, `bytes`, and x 100 the `score`, its `difference` to the full vectors
-        in fp32 with `low` and `high`, the `tied` pairs, and over all ways to break ties the mean (`expected`),
-        `lowest` and `highest` Spearman. Random dimensions have means over the draws, and their scores' `spread`
+        in fp32 with `low` and `high`. Random dimensions have means over the draws, and their scores' `spread`
         (standard deviation). `verdict` is that of `stsbench check --margin`. Also `metric`, `corpus`,
         `calibration` and `left_out` (numbers of sentences), and `margin`.
 
+    >>> from stsbench import compress
     >>> small = compress(lambda texts: [[len(s), s.count("e"), s.count("t")] for s in texts], tasks=["sample"])
     >>> small.frame.loc[small.frame["kept"] == "all", ["stored", "bytes"]].values.tolist()
     [['fp32', 12], ['fp16', 6], ['int8', 3], ['binary', 1]]
@@ -180,14 +177,13 @@ class Compress(OfTexts):
         """Yields the score of a smaller vector and its difference to the full ones, by task and on average."""
         lost = {task: of - of_full for task, of, of_full in zip(tasks, small.terms, full.terms, strict=True)}
         parts = [
-            (task, small.values[:, place], full.values[0, place], {task: lost[task]}, small.ties[place])
+            (task, small.values[:, place], full.values[0, place], {task: lost[task]})
             for place, task in enumerate(tasks)
         ]
         if len(tasks) > 1:
             terms = {task: of_task / len(tasks) for task, of_task in lost.items()}
-            ties = {name: float(np.mean([of_task[name] for of_task in small.ties])) for name in TIES}
-            parts.append((AVERAGE, small.values.mean(axis=1), full.values[0].mean(), terms, ties))
-        for task, values, of_full, terms, ties in parts:
+            parts.append((AVERAGE, small.values.mean(axis=1), full.values[0].mean(), terms))
+        for task, values, of_full, terms in parts:
             row: Row = {"task": task, "score": 100 * float(values.mean())}
             row["spread"] = 100 * float(values.std(ddof=1)) if len(values) > 1 else nan
             difference = Linear(float(values.mean() - of_full), terms)
@@ -197,7 +193,7 @@ class Compress(OfTexts):
                 low, high, _ = estimate.interval(self._how.level)
                 verdict = verdict_on(estimate, self.margin / 100, self._how.level)
                 row |= {"low": 100 * low, "high": 100 * high, "verdict": verdict}
-            yield row | {name: 100 * value for name, value in ties.items()}
+            yield row
 
     def table(self) -> Tables:
         rows = self.headline
@@ -316,19 +312,16 @@ def _scored(
     tasks: Sequence[ScoredTask], subsets: Sequence[NDArray[np.int64]], similarities: Sequence[Floats]
 ) -> Scores:
     """Returns the scores of k draws, given (n,) codes of subsets and (k, n) similarities by task."""
-    values, terms, ties = [], [], []
+    values, terms = [], []
     for task, codes, draws in zip(tasks, subsets, similarities, strict=True):
         gold = task.pairs["gold"].to_numpy()
         metric, aggregation = task.statistic.metric, task.statistic.aggregation
-        of_draws = [ties_of(gold, draw, codes, aggregation) for draw in draws]
         if metric == "spearman":
-            values.append([draw.score for draw in of_draws])
+            values.append([ties_of(gold, draw, codes, aggregation).score for draw in draws])
         else:
             values.append([correlate_task(gold, draw, codes, metric)[aggregation] for draw in draws])
         terms.append(np.mean([task_terms(gold, draw, codes, metric, aggregation) for draw in draws], axis=0))
-        means = {name: float(np.mean([getattr(draw, name) for draw in of_draws])) for name in TIES}
-        ties.append(means if metric == "spearman" else dict.fromkeys(TIES, nan) | {"tied": means["tied"]})
-    return Scores(np.array(values).T, terms, ties)
+    return Scores(np.array(values).T, terms)
 
 
 def verdict_on(difference: Estimate, margin: float, level: float) -> str:
@@ -339,6 +332,3 @@ def verdict_on(difference: Estimate, margin: float, level: float) -> str:
     if spread.value <= 0:
         return WITHIN if loss == 0 else "undecided"
     return verdict(-upper_bound(loss, spread, level), -lower_bound(loss, spread, level), margin)
-
-
-compress = Compress.verb

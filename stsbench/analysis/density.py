@@ -35,6 +35,7 @@ class Density(Analysis):
         spread), and the bucket's `pairs`, `mean` and quantiles `q05` to `q95`. A bucket includes its lower end,
         the last one both.
 
+    >>> from stsbench import density
     >>> densities = density(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
     >>> densities.frame.drop_duplicates("bucket")["bucket"].tolist()
     ['[0, 1)', '[1, 2)', '[2, 3)', '[3, 4)', '[4, 5]']
@@ -143,6 +144,3 @@ def kernel_density(values: Floats, grid: Floats) -> Floats:
     kernels = gaussian_kde(values)
     density: Floats = kernels(grid) + kernels(-2 - grid) + kernels(2 - grid)
     return density
-
-
-density = Density.verb

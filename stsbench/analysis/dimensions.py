@@ -7,8 +7,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.analysis.base import OfVectors, Row, by_task, intervals_of, scaled, with_intervals
-from stsbench.analysis.inputs import COUNT, Answer, Estimates, ScoredVectors, mean, parameter, spearman_of_task
-from stsbench.base.errors import UserError
+from stsbench.analysis.inputs import Answer, Estimates, ScoredVectors, mean, spearman_of_task
 from stsbench.records.kinds import AVERAGE
 from stsbench.render.table import Table, Tables
 from stsbench.statistics.correlations import average_ranks
@@ -17,7 +16,7 @@ from stsbench.statistics.influence import Floats, Linear
 from stsbench.statistics.neighbours import directions, pair_similarities
 
 TOP = (1, 3, 10)
-"""Numbers of largest dimensions by default."""
+"""The numbers of largest dimensions."""
 
 MEAN, SHARE, SPEARMAN, DIFFERENCE = "mean cosine", "share", "spearman", "difference"
 COSINE, STANDARDISED, RANKS, MANHATTAN = "cosine", "standardised", "ranks", "manhattan"
@@ -34,7 +33,8 @@ class Dimensions(OfVectors):
         mean cosine is positive); `spearman` x 100 by how vectors are compared; its `difference` to the cosine.
         `Avg.` is the mean over tasks. Also `sentences`, `pairs` and `dimensions`.
 
-    >>> shares = dimensions(lambda texts: [[len(s), s.count("e"), 9.0] for s in texts], tasks=["sample"], top=[1])
+    >>> from stsbench import dimensions
+    >>> shares = dimensions(lambda texts: [[len(s), s.count("e"), 9.0] for s in texts], tasks=["sample"])
     >>> shares.frame.loc[shares.frame["measure"] == "share", "which"].tolist()
     ['0']
     """
@@ -46,21 +46,9 @@ class Dimensions(OfVectors):
         *("pairs", "sentences", "dimensions", "which"),
     )
 
-    top: Sequence[int] = parameter(
-        (),
-        "The numbers of largest dimensions, with commas; by default `1,3,10`.",
-        kind=int,
-        example="1,3,10",
-        limits=COUNT,
-    )
-
     def measure(self, model: str, given: Sequence[ScoredVectors]) -> Iterator[Row]:
         size = given[0].vectors.shape[1]
-        if too_many := [count for count in self.top if count >= size]:
-            raise UserError(
-                f"--top {too_many[0]}: vectors of {model} have {size} dimensions; give numbers below {size}."
-            )
-        counts = tuple(dict.fromkeys(self.top)) or tuple(count for count in TOP if count < size)
+        counts = tuple(count for count in TOP if count < size)
         estimates, measured = Estimates(self._how), []
         for task in given:
             units = directions(task.vectors[task.usable]).units
@@ -173,6 +161,3 @@ def standardised(vectors: Floats) -> Floats:
     # The rounded mean of equal numbers can differ from them.
     varies = vectors[used].min(axis=0) < vectors[used].max(axis=0)
     return np.where(used[:, np.newaxis] & varies, deviations / np.where(varies, spread, 1.0), 0.0)
-
-
-dimensions = Dimensions.verb

@@ -36,6 +36,7 @@ class EvalRank(OfSentences):
         searches (a vector without direction), and `spearman` of all pairs. Also the number of searches (`pairs`),
         `sentences`, `share`, the `lowest` gold score of a positive pair, and `centred`.
 
+    >>> from stsbench import evalrank
     >>> ranks = evalrank(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
     >>> ranks.frame["pairs"].unique().tolist()
     [126]
@@ -137,6 +138,3 @@ def match_ranks(
         progress("searches", start + len(queries), len(searches))
     lost = np.asarray(~directed[searches].all(axis=1))
     return np.where(lost, len(vectors) - 1, 1 + above), (not_below > above) & ~lost, lost
-
-
-evalrank = EvalRank.verb

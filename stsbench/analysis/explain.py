@@ -1,4 +1,4 @@
-"""`explain`: all analyses of one or more runs, an answer each, and a page with their tables and figures."""
+"""`explain`: all analyses of one or more runs, an answer each."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,11 +15,9 @@ from stsbench.analysis.base import Analysis, Row
 from stsbench.analysis.geometry import score_beside
 from stsbench.analysis.inputs import analysable
 from stsbench.base.errors import UserError
-from stsbench.base.files import atomic_path
 from stsbench.base.progress import Progress, silent
 from stsbench.records.kinds import ALL_TASKS, AVERAGE, STS
 from stsbench.records.record import RunRecord
-from stsbench.render.figures import save_figure
 from stsbench.render.table import Result, Table, Tables
 from stsbench.scoring.settings import Intervals
 from stsbench.scoring.subjects import Subject, Wanted
@@ -125,29 +123,6 @@ class Explanation(Result):
         for name, reason in self.missing.items():
             names.setdefault(reason, []).append(name)
         return [f"{', '.join(of_reason)}: {reason}" for reason, of_reason in names.items()]
-
-    def save(self, folder: str | Path) -> Path:
-        """Writes a folder with a page of all tables and figures, the figures as PNG, and all tidy tables as CSV.
-
-        Returns:
-            The page, `README.md` in the folder.
-        """
-        folder = Path(folder).expanduser()
-        lines = ["# What is behind the scores", ""]
-        records = {name: of for name, of in self.subjects.items() if isinstance(of, RunRecord)}
-        lines += [f"- {name}: `{record.signatures[0]}`" for name, record in records.items()]
-        lines += [f"- not possible: {line}" for line in self.left_out()]
-        lines += ["", self.table().to("markdown"), "", *self.table()[0].notes]
-        for name, part in self.parts.items():
-            figure = save_figure(part.plot(), folder / f"{name}.png")
-            with atomic_path(folder / f"{name}.csv") as path:
-                path.write_text(part.to("csv") + "\n", encoding="utf-8", newline="")
-            lines += ["", f"## {part.title}", "", part.table().to("markdown"), ""]
-            lines += [f"![{part.title}]({figure.name})", "", f"All of it: [{name}.csv]({name}.csv)"]
-        page = folder / "README.md"
-        with atomic_path(page) as path:
-            path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        return page
 
 
 def explain(

@@ -29,6 +29,7 @@ class Geometry(OfSentences):
         score on this task), `positive_pairs`, `sentences` and `zero_sentences` (left out, as zero vectors have
         no direction). Numbers without pairs are NaN.
 
+    >>> from stsbench import geometry
     >>> plane = geometry(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
     >>> plane.frame["sentences"].tolist()
     [504]
@@ -124,6 +125,3 @@ def score_beside(subject: Subject, task: str) -> float:
         return nan
     scored = subject.average(STS) or next((score for score in subject.scores_of(STS) if score.task == task), None)
     return nan if scored is None or scored.value is None else 100 * scored.value
-
-
-geometry = Geometry.verb

@@ -29,6 +29,7 @@ class Hubness(OfVectors):
         `Avg.` is the mean over tasks. Also distinct `sentences`, `k`, the `largest` N_k, the share whose k-th
         neighbour is `tied` with the next, and the number of `zero` vectors, which are left out.
 
+    >>> from stsbench import hubness
     >>> hubs = hubness(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], tasks=["sample"])
     >>> hubs.frame["measure"].tolist()
     ['skewness', 'anti-hubs']
@@ -102,6 +103,3 @@ class Hubness(OfVectors):
         rows = self.frame.assign(place=self.frame["task"])
         antihubs = scaled(rows[rows["measure"] == ANTIHUBS])
         return {"skewness": rows[rows["measure"] == SKEWNESS], "anti-hubs, %": antihubs}
-
-
-hubness = Hubness.verb

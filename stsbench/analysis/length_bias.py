@@ -76,6 +76,7 @@ class LengthBias(OfTasks):
 
         `Avg.` is the mean over tasks, `all tasks` all pairs together, with an intercept for each task.
 
+    >>> from stsbench import length_bias
     >>> bias = length_bias(lambda sentences: [[len(s), s.count("e")] for s in sentences], tasks=["sample"])
     >>> bias.frame.loc[bias.frame["measure"] == "slope", ["task", "group", "pairs"]].to_dict("records")[0]
     {'task': 'sample', 'group': 'all', 'pairs': 252}
@@ -370,6 +371,3 @@ def _partial(block: str, gold: Floats, similarity: Floats, fixed: Floats) -> Lin
     ]
     terms = both.terms[block] / below + slopes[0] * of_x.terms[block] + slopes[1] * of_y.terms[block]
     return Linear(value, {block: 100 * terms})
-
-
-length_bias = LengthBias.verb

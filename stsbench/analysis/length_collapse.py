@@ -41,6 +41,7 @@ class LengthCollapse(OfVectors):
         mean `norm` of the vectors; and `rise`, the cosine of the last bin minus that of the first, among bins with
         at least 10 sentences. `all tasks` are the sentences of all tasks together. `zero` vectors are left out.
 
+    >>> from stsbench import length_collapse
     >>> collapse = length_collapse(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], tasks=["sample"])
     >>> collapse.frame.loc[collapse.frame["measure"] == "cosine", "group"].tolist()[:3]
     ['0-5', '6-8', '9-11']
@@ -156,6 +157,3 @@ def unrelated_cosine(units: NDArray[np.float64], groups: NDArray[np.intp]) -> tu
         return float("nan"), np.full(len(units), np.nan)
     mean = float(products.sum() / others.sum())
     return mean, 2 * (products - mean * others) / others.sum()
-
-
-length_collapse = LengthCollapse.verb

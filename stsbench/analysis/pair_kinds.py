@@ -88,6 +88,7 @@ class PairKinds(OfTexts):
         in the same tenth of gold scores (not for kinds by gold score); `cost`, the sum of squared rank errors
         over that of average pairs.
 
+    >>> from stsbench import pair_kinds
     >>> kinds = pair_kinds(lambda sentences: [[len(s), s.count("e")] for s in sentences], tasks=["sample"])
     >>> sorted(set(kinds.frame["measure"])), set(kinds.frame["task"])
     (['cost', 'shift'], {'sample'})
@@ -317,6 +318,3 @@ def cost(tasks: Sequence[RankedPairs], inside: Sequence[Floats]) -> tuple[Linear
         expected.append(number * (task.sums_of_loss(every) / count))
     below = total(expected)
     return total(errors) / below, below.value
-
-
-pair_kinds = PairKinds.verb

@@ -50,6 +50,7 @@ class Probes(Analysis):
         order; `tied`, the share whose cosines differ by at most 0.000001. For several models also rows of `gap`
         and `order` `against` the first, on the same triples. `items` counts triples, `triples` names the set.
 
+    >>> from stsbench import probes
     >>> probe = probes(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], kinds=["negation", "typo"])
     >>> probe.frame["kind"].unique().tolist(), probe.frame["measure"].unique().tolist()
     (['negation', 'typo'], ['paraphrase', 'changed', 'gap', 'order', 'tied'])
@@ -165,6 +166,3 @@ class Probes(Analysis):
 
 def _by_kind(rows: pd.DataFrame) -> pd.DataFrame:
     return with_intervals(rows, ["kind", "model", "items"], scale=dict.fromkeys(MEASURES, 100))
-
-
-probes = Probes.verb

@@ -45,6 +45,7 @@ class RepetitionBias(Analysis):
         One row per model, `seed` (or `all`, their mean), `measure` (`q-s1`, `q-s2`, and their difference `rise`)
         and `interval`: over `queries`, or, for `all`, over `seeds`. `value`, `low` and `high` are x 100.
 
+    >>> from stsbench import repetition_bias
     >>> probe = repetition_bias(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], queries=10, seeds=2)
     >>> probe.frame["seed"].unique().tolist()
     ['0', '1', 'all']
@@ -184,6 +185,3 @@ def _triple(query: str, candidate: str) -> Triple:
     known = set(query.casefold().split())
     words = [f"{word} {word}" if word.casefold() in known else word for word in candidate.split()]
     return Triple(query, candidate, " ".join(words))
-
-
-repetition_bias = RepetitionBias.verb

@@ -37,6 +37,7 @@ class Retrieve(Analysis):
         One row per model, `query` and `rank` (from 1): `cosine`, and the `sentence` with its `number` among the
         corpus's nonempty lines (from 1; of equal lines the first; among vectors, that of each row).
 
+    >>> from stsbench import retrieve
     >>> neighbours = retrieve(lambda texts: [[len(s), 1.0] for s in texts], query="A short one.", k=2)
     >>> neighbours.frame["rank"].tolist()
     [1, 2]
@@ -151,6 +152,3 @@ def find_neighbours(model: str, queries: Vectors, corpus: Iterable[Vectors], k: 
             f"{k} neighbours: {model} has nonzero vectors of {count} sentences only; give a smaller --top."
         )
     return neighbours
-
-
-retrieve = Retrieve.verb

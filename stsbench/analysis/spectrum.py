@@ -48,6 +48,7 @@ class Spectrum(OfSentences):
         isotropy` and, centred, `isoscore`. Vectors are normalised; zero vectors are left out. Also `sentences`,
         `dimensions`.
 
+    >>> from stsbench import spectrum
     >>> values = spectrum(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
     >>> values.frame.loc[values.frame["measure"] == "singular value", "k"].unique().tolist()
     [1, 2, 3]
@@ -112,6 +113,3 @@ def _measures(matrix: NDArray[np.float64], *, centred: bool) -> Iterator[Row]:
     if centred:
         yield {"measure": ISOSCORE, "k": 0, "value": iso_score(values, matrix.shape[1])}
     yield {"measure": PARTITION, "k": 0, "value": partition_isotropy(matrix, axes)}
-
-
-spectrum = Spectrum.verb

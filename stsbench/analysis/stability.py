@@ -54,6 +54,7 @@ class Stability(Analysis):
         100 of the cosines before (`unchanged`) and after (`score`); their `difference` with `low` and `high`;
         and `moved`, the share of pairs whose rank changes by more than a tenth of the number of pairs.
 
+    >>> from stsbench import stability
     >>> result = stability(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
     >>> result.frame.loc[result.frame["change"] == "lower case", ["score", "moved"]].round(2).values.tolist()
     [[19.9, 0.01]]
@@ -190,6 +191,3 @@ def _slip(word: str, kind: float, place: float) -> str:
         return swapped
     key = _NEXT_KEY.get(letter.lower(), "")
     return before + (key.upper() if letter.isupper() else key) + after
-
-
-stability = Stability.verb

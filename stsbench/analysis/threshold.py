@@ -97,6 +97,7 @@ class Threshold(OfTasks):
         With `carry` the same for the cutoff that makes as many false matches as that of `origin` (`carried`), and
         for the old number (`kept`). `probability`: of a match, by isotonic regression; groups are similarities.
 
+    >>> from stsbench import threshold
     >>> cut = threshold(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], tasks=["sample"])
     >>> cut.frame.loc[cut.frame["measure"] == "cutoff", "value"].round(3).tolist()
     [1.0]
@@ -298,6 +299,3 @@ def cutoff_of(pairs: LabelledPairs, target: str, rate: float, dependence: Depend
         return nan
     ends = distinct[[min(meets[-1] + 1, len(distinct) - 1), meets[-1]]]
     return sign * float(np.interp(CONFIDENCE, confidence[ends], falling[ends]))
-
-
-threshold = Threshold.verb

@@ -32,6 +32,7 @@ class Ties(OfTasks):
         similarities, the percentage of `tied` pairs, and Spearman x 100: the `score` (tied pairs share their
         average rank), and over all ways to break the ties its mean (`expected`), `lowest` and `highest` value.
 
+    >>> from stsbench import ties
     >>> result = ties(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], tasks=["sample"])
     >>> result.frame["tied"].round(1).tolist()
     [0.8, 97.6, 99.6, 100.0]
@@ -74,6 +75,3 @@ def _of_task(task: ScoredTask, bits: int) -> Row:
     ties = ties_of(task.pairs["gold"], similarity, codes, task.statistic.aggregation)
     counts = {"task": task.task, "pairs": len(task.pairs), "distinct": ties.distinct}
     return counts | {number: 100 * getattr(ties, number) for number in _NUMBERS}
-
-
-ties = Ties.verb

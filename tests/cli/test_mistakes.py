@@ -80,7 +80,6 @@ COMMANDS = [
     ("length-bias a --length subwords", "subwords are unknown"),
     ("explain density a --task SICK-R", "has no SICK-R"),
     ("explain length-collapse a --bins 3,8", "bins 3,8"),
-    ("explain dimensions a --top 1,1000", "--top 1000"),
     ("explain dimensions a --tasks STS16", r"has no STS16 \(it has sample\)"),
     ("explain hubness a -k 503", "503 neighbours"),
     ("explain geometry a --task MR", "MR has labels"),

@@ -54,6 +54,9 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 Read = TypeVar("Read")
 
+_KEYS = ("model", "task", "query", "rank", "seed", "against", "feature", "kind", "measure", "group", "interval")
+"""The first columns of results."""
+
 _RAISES = "UserError: if data, items or vectors are missing, or a measure is undefined for a model."
 
 
@@ -99,7 +102,6 @@ class Analysis(Result):
         answer: its question, and the number that answers it.
         title: the heading in pages and reports, by default the name of the class.
         examples: command lines for `--help`, by default one that draws two runs.
-        columns: the columns of `frame` in order; by default those of the rows.
         counts: columns of whole numbers that some rows lack.
         number_keys: the columns that name the numbers of a model.
         number_columns: the columns with the numbers of a model.
@@ -112,7 +114,6 @@ class Analysis(Result):
     answer: ClassVar[Answer]
     title: ClassVar[str]
     examples: ClassVar[tuple[str, ...]]
-    columns: ClassVar[tuple[str, ...]] = ()
     counts: ClassVar[tuple[str, ...]] = ()
     number_keys: ClassVar[tuple[str, ...]] = ()
     number_columns: ClassVar[tuple[str, ...]] = ("value",)
@@ -185,11 +186,13 @@ class Analysis(Result):
             for model, given in inputs.items()
             for row in self.measure(model, given)
         ]
-        frame = pd.DataFrame(rows, columns=list(self.columns) or None)
+        frame = pd.DataFrame(rows)
         if getattr(self, "published", False):
             printed = self._published_rows().assign(**self.constants)
             printed["model"] = printed["model"].map(labels_beside(printed["model"], inputs))
             frame = pd.concat([frame, printed], ignore_index=True)
+        keys = [name for name in _KEYS if name in frame]
+        frame = frame[[*keys, *frame.columns.drop(keys)]]
         self._frame = frame.astype(dict.fromkeys(self.counts, "Int64"))
         return self
 

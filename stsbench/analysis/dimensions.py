@@ -41,10 +41,6 @@ class Dimensions(OfVectors):
 
     answer = Answer("What share has the top dimension?", ".1%", rows={"measure": SHARE, "group": "1"})
     number_keys = ("measure", "group")
-    columns = (
-        *("model", "task", "measure", "group", "value", "low", "high"),
-        *("pairs", "sentences", "dimensions", "which"),
-    )
 
     def measure(self, model: str, given: Sequence[ScoredVectors]) -> Iterator[Row]:
         size = given[0].vectors.shape[1]

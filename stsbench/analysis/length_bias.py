@@ -89,10 +89,6 @@ class LengthBias(OfTasks):
         "stsbench length-bias runs/minilm-avg-sts --published",
         "stsbench length-bias runs/a runs/b --length subwords --threshold 5 --figure bias.pdf",
     )
-    columns = (
-        *("model", "task", "measure", "group", "length_difference", "unit", "pairs"),
-        *("value", "low", "high", "similarity"),
-    )
     counts = ("pairs",)  # published values have none
     length = LENGTH
     threshold: int | None = parameter(

@@ -49,7 +49,6 @@ class LengthCollapse(OfVectors):
 
     answer = Answer("How much closer are long texts?", rows={"measure": RISE})
     number_keys = ("measure", "group")
-    columns = ("model", "task", "measure", "group", "unit", "sentences", "value", "low", "high", "zero")
 
     length = LENGTH
     bins = BINS

@@ -99,10 +99,6 @@ class PairKinds(OfTexts):
     )
     number_keys = ("measure", "kind")
     title = "Kinds of pairs"
-    columns = (
-        *("model", "task", "feature", "kind", "measure", "pairs", "share"),
-        *("value", "low", "high", "p", "weight", "similarity"),
-    )
     missing: Mapping[str, str] = {}
     """Why the words of a task are unknown, by task."""
     without: Sequence[str] = ()

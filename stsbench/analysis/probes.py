@@ -59,7 +59,6 @@ class Probes(Analysis):
     answer = Answer("How often is a paraphrase closer?", ".0%", rows={"against": "", "measure": ORDER})
     number_keys = ("kind", "measure")
     title = "Probes of meaning"
-    columns = ("model", "against", "kind", "measure", "items", "value", "low", "high", "triples")
 
     triples: str | Path = parameter(
         "bundled", "`bundled`, or a file with columns `kind`, `sentence`, `paraphrase`, `changed`."

@@ -56,7 +56,6 @@ class RepetitionBias(Analysis):
     place_label = "seed"
     number_keys = ("measure",)
     examples = ("stsbench explain repetition-bias runs/a --corpus wiki.txt --published",)
-    columns = ("model", "seed", "measure", "interval", "queries", "value", "low", "high", "corpus")
     corpus = CORPUS
     queries: int = parameter(100, "Queries per seed.", limits=COUNT)
     seeds: int = parameter(5, "Draws of queries and candidates.", limits=(1, 1000))

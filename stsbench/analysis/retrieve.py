@@ -51,7 +51,6 @@ class Retrieve(Analysis):
         'stsbench explain retrieve runs/a runs/b --corpus wiki.txt --query "A dog runs." -k 3',
         'stsbench explain retrieve -m minilm --corpus wiki.npy --query "A dog runs."',
     )
-    columns = ("model", "query", "rank", "cosine", "sentence", "number")
 
     query: str | Sequence[str] = parameter(
         (), "A query sentence; by default three of the sample. Repeatable.", kind=str

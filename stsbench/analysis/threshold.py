@@ -106,7 +106,6 @@ class Threshold(OfTasks):
     answer = Answer("Which similarity means a match?", rows={"measure": CUTOFF, "group": FITTED})
     number_keys = ("measure", "group")
     place_label = "similarity"
-    columns = ("model", "task", "measure", "group", "value", "low", "high", "pairs", "matches", "target")
     examples = (
         "stsbench explain threshold runs/a --max-false-match 0.01 --figure sharp.svg",
         "stsbench explain threshold runs/new --carry 0.70 --from runs/old --data pairs.tsv",
@@ -171,7 +170,7 @@ class Threshold(OfTasks):
             if self.carry is not None:
                 cutoffs |= {CARRIED: self._carried(pairs, self.carry, estimates), KEPT: {"value": self.carry}}
             for group, cutoff in cutoffs.items():
-                yield about | {"group": group, "measure": CUTOFF, "low": nan, "high": nan} | cutoff
+                yield about | {"group": group, "measure": CUTOFF, "value": nan, "low": nan, "high": nan} | cutoff
                 rates = dict.fromkeys(MEASURES, Linear.undefined())
                 if not np.isnan(cutoff["value"]):
                     matched = pairs.similarity >= cutoff["value"]

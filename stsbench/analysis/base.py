@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from inspect import Parameter as Argument
 from inspect import Signature, cleandoc
+from math import nan
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast, get_type_hints
 
 import numpy as np
@@ -103,8 +104,6 @@ class Analysis(Result):
         title: the heading in pages and reports, by default the name of the class.
         examples: command lines for `--help`, by default one that draws two runs.
         counts: columns of whole numbers that some rows lack.
-        number_keys: the columns that name the numbers of a model.
-        number_columns: the columns with the numbers of a model.
         place_label: the label below the figure.
         reference: the value of a line to compare with in the figure.
         uses_tasks_of_runs: whether the tasks of a run determine the sentences.
@@ -115,8 +114,6 @@ class Analysis(Result):
     title: ClassVar[str]
     examples: ClassVar[tuple[str, ...]]
     counts: ClassVar[tuple[str, ...]] = ()
-    number_keys: ClassVar[tuple[str, ...]] = ()
-    number_columns: ClassVar[tuple[str, ...]] = ("value",)
     place_label: str = ""
     reference: ClassVar[float | None] = None
     uses_tasks_of_runs: ClassVar[bool] = False
@@ -206,25 +203,16 @@ class Analysis(Result):
         return headline(self.frame) if "task" in self.frame else self.frame
 
     @property
-    def main(self) -> pd.DataFrame:
-        """The rows whose numbers describe a model, by default `headline`."""
-        return self.headline
-
-    @property
     def _unit(self) -> str:
         """The unit of lengths."""
         return str(self.frame["unit"].iloc[0])
 
     def numbers(self) -> dict[str, float]:
-        """Returns the `number_columns` of `main` by name; tasks are named if there are several."""
-        rows = self.main
-        keys = [*(["task"] if "task" in rows and rows["task"].nunique() > 1 else []), *self.number_keys]
-        heads = {column: "" if column == "value" else column.replace("_", " ") for column in self.number_columns}
-        return {
-            ", ".join(filter(None, [head, *(row[key] for key in keys)])): float(row[column])
-            for row in rows.to_dict("records")
-            for column, head in heads.items()
-        }
+        """Returns the measures of one model by name: of a result with one row all, or else the answer."""
+        if len(self.frame) == 1:
+            row = self.frame.select_dtypes("floating").iloc[0]
+            return {str(name).replace("_", " "): float(value) for name, value in row.items()}
+        return {"answer": float(next(iter(self.answer.of(self.headline)), nan))}
 
     def panels(self) -> Mapping[str, pd.DataFrame]:
         """Returns the rows of each panel of the figure by the label of its axis.

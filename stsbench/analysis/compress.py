@@ -104,8 +104,6 @@ class Compress(OfTexts):
     answer = Answer("How many bytes suffice?", ".0f", "bytes", {"verdict": WITHIN}, "bytes", "min")
     place_label = "bytes per vector"
     reference = 0
-    number_keys = ("name",)
-    number_columns = ("difference",)
     title = "Compression"
     examples = ("stsbench explain compress runs/a runs/b --corpus wiki.txt --sizes 256,128,64 --margin 1",)
 
@@ -221,11 +219,6 @@ class Compress(OfTexts):
         best = passing.groupby(["model", "kept"], sort=False).head(1).sort_index()
         columns = ["model", "dimensions", "kept", "stored", "bytes", "share", "score", "difference", "interval"]
         return best[columns].rename(columns={"share": "% of full"}).reset_index(drop=True)
-
-    @property
-    def main(self) -> pd.DataFrame:
-        rows = self.headline[self.headline["stored"] == "fp32"]
-        return rows.assign(name=rows["kept"] + " " + rows["dimensions"].astype(str))
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -42,8 +42,6 @@ class Density(Analysis):
     """
 
     answer = Answer("How far apart are gold levels?", column="mean", take=np.ptp)
-    number_keys = ("bucket",)
-    number_columns = ("mean", "median")
     title = "Cosine densities"
     uses_tasks_of_runs = True
 
@@ -70,13 +68,10 @@ class Density(Analysis):
                 yield {"bucket": bucket, "cosine": point, "density": value} | about
 
     def table(self) -> Tables:
-        table = self.main[["model", "bucket", "pairs", "mean", *_QUANTILES]]
+        rows = self.frame.drop_duplicates(["model", "bucket"])
+        table = rows[["model", "bucket", "pairs", "mean", *_QUANTILES]]
         table = table.rename(columns={"bucket": "gold", "q05": "5 %", "q25": "25 %", "q75": "75 %", "q95": "95 %"})
         return Tables([Table(table, f"Cosine by gold score{place(self.frame)}", 3)])
-
-    @property
-    def main(self) -> pd.DataFrame:
-        return self.frame.drop_duplicates(["model", "bucket"])
 
     def plot(self) -> "Figure":
         """Draws the densities of each bucket, the highest gold scores on top; each bucket has its own scale."""

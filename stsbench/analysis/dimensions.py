@@ -40,7 +40,6 @@ class Dimensions(OfVectors):
     """
 
     answer = Answer("What share has the top dimension?", ".1%", rows={"measure": SHARE, "group": "1"})
-    number_keys = ("measure", "group")
 
     def measure(self, model: str, given: Sequence[ScoredVectors]) -> Iterator[Row]:
         size = given[0].vectors.shape[1]

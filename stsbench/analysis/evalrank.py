@@ -43,7 +43,6 @@ class EvalRank(OfSentences):
     """
 
     answer = Answer("How often is a match found first?", ".0%", rows={"k": 1}, column="hits")
-    number_columns = ("MRR", "Hits@1", "Hits@3", "mean rank")
     place_label = "k"
     name = "evalrank"
     title = "Finding a sentence's match"
@@ -81,20 +80,20 @@ class EvalRank(OfSentences):
             yield {"k": k, "hits": float((ranks <= k).mean())} | about
 
     @property
-    def main(self) -> pd.DataFrame:
+    def _summary(self) -> pd.DataFrame:
         hits = {f"Hits@{k}": self.frame.loc[self.frame["k"] == k, "hits"].to_numpy() for k in (1, 3)}
         names = {"mrr": "MRR", "mean_rank": "mean rank", "spearman": "Spearman"}
         return self.frame.drop_duplicates("model").rename(columns=names).assign(**hits)
 
     def table(self) -> Tables:
-        table = self.main[["model", *self.number_columns, "Spearman"]]
+        table = self._summary[["model", "MRR", "Hits@1", "Hits@3", "mean rank", "Spearman"]]
         table = table.assign(**{name: 100 * table[name] for name in ("MRR", "Hits@1", "Hits@3", "Spearman")})
         caption = f"EvalRank x 100{place(self.frame)}, and Spearman of the cosines of all pairs"
         return Tables([Table(table, caption, notes=self.notes)])
 
     @property
     def notes(self) -> tuple[str, ...]:
-        rows = self.main
+        rows = self._summary
         searched = "{pairs:,} searches among {sentences:,} distinct sentences".format_map(rows.iloc[0])
         notes = [f"{searched}, for the pairs with a gold score of {rows['lowest'].iloc[0]:g} and above."]
         if (tied := 100 * rows["tied"].max()) > 0:

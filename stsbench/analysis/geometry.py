@@ -36,7 +36,6 @@ class Geometry(OfSentences):
     """
 
     answer = Answer("How alike are random sentences?", column="mean_cosine")
-    number_columns = ("alignment", "uniformity", "mean_cosine")
     title = "Alignment and uniformity"
     examples = (
         "stsbench explain geometry runs/a runs/b --figure plane.png",

@@ -36,7 +36,6 @@ class Hubness(OfVectors):
     """
 
     answer = Answer("How skewed are neighbour lists?", rows={"measure": SKEWNESS})
-    number_keys = ("measure",)
     counts = ("sentences", "largest")
     # Radovanović et al. (2010) print the skewness of N_10.
     k: int = parameter(10, "Neighbours per sentence.", flags=("--top", "-k"), limits=COUNT)

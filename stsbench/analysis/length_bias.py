@@ -83,7 +83,6 @@ class LengthBias(OfTasks):
     """
 
     answer = Answer("What do length differences do?", unit="points", rows={"measure": SLOPE})
-    number_keys = ("measure", "group")
     reference = 0
     examples = (
         "stsbench length-bias runs/minilm-avg-sts --published",
@@ -192,10 +191,6 @@ class LengthBias(OfTasks):
         """Returns the errors by bin of all tasks together, of bins with enough pairs."""
         rows = self.frame[(self.frame["measure"] == RELATIVE) & (self.frame["task"] == ALL_TASKS)]
         return rows[rows["pairs"] >= fewest]
-
-    @property
-    def main(self) -> pd.DataFrame:
-        return self.frame[~self.frame["measure"].isin([ERROR, RELATIVE]) & (self.frame["pairs"] > 0)]
 
     def panels(self) -> Mapping[str, pd.DataFrame]:
         curve = self._curve(_FEWEST)

@@ -48,7 +48,6 @@ class LengthCollapse(OfVectors):
     """
 
     answer = Answer("How much closer are long texts?", rows={"measure": RISE})
-    number_keys = ("measure", "group")
 
     length = LENGTH
     bins = BINS

@@ -97,7 +97,6 @@ class PairKinds(OfTexts):
     answer = Answer(
         "How far off is the worst kind?", ".1f", "points", {"measure": SHIFT}, take=lambda of: abs(of).max()
     )
-    number_keys = ("measure", "kind")
     title = "Kinds of pairs"
     missing: Mapping[str, str] = {}
     """Why the words of a task are unknown, by task."""

@@ -57,7 +57,6 @@ class Probes(Analysis):
     """
 
     answer = Answer("How often is a paraphrase closer?", ".0%", rows={"against": "", "measure": ORDER})
-    number_keys = ("kind", "measure")
     title = "Probes of meaning"
 
     triples: str | Path = parameter(
@@ -152,10 +151,6 @@ class Probes(Analysis):
             for model, count in tied.items()
             if count
         )
-
-    @property
-    def main(self) -> pd.DataFrame:
-        return self._own[self._own["measure"] == ORDER]
 
     def panels(self) -> Mapping[str, pd.DataFrame]:
         rows = self._own.assign(place=[shortened(kind, _LABEL) for kind in self._own["kind"]])

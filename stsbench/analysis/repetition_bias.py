@@ -54,7 +54,6 @@ class RepetitionBias(Analysis):
     answer = Answer("What do repeated words add?", unit="points", rows={"measure": RISE, "interval": SEEDS})
     reference = 0
     place_label = "seed"
-    number_keys = ("measure",)
     examples = ("stsbench explain repetition-bias runs/a --corpus wiki.txt --published",)
     corpus = CORPUS
     queries: int = parameter(100, "Queries per seed.", limits=COUNT)
@@ -117,10 +116,6 @@ class RepetitionBias(Analysis):
             table[f"over {name}"] = table["model"].map(limits).fillna("")
         caption = f"Mean cosine x 100 before and after repeating shared words in {self.frame['corpus'].iloc[0]}"
         return Tables([Table(table, caption)])
-
-    @property
-    def main(self) -> pd.DataFrame:
-        return self.frame[(self.frame["seed"] == TOGETHER) & (self.frame["interval"] == QUERIES)]
 
     def panels(self) -> Mapping[str, pd.DataFrame]:
         rises = self.frame[(self.frame["measure"] == RISE) & self.frame["low"].notna()]

@@ -44,7 +44,6 @@ class Retrieve(Analysis):
     """
 
     answer = Answer("How close is a nearest sentence?", rows={"rank": 1}, column="cosine")
-    number_columns = ()
     place_label = "rank of the neighbour"
     title = "Nearest neighbours"
     examples = (

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.analysis.base import OfSentences, Row, in_columns
@@ -55,7 +54,6 @@ class Spectrum(OfSentences):
     """
 
     answer = Answer("How many directions are used?", ".0f", rows={"measure": RANK, "centred": False})
-    number_keys = ("name", "how")
 
     def measure(self, model: str, given: PairVectors) -> Iterator[Row]:
         vectors = given.vectors[given.rows]
@@ -69,18 +67,14 @@ class Spectrum(OfSentences):
             yield from (about | {"centred": centred} | row for row in _measures(units, centred=centred))
 
     def table(self) -> Tables:
-        wide = in_columns(self.main, ["model", "dimensions", "centred"], "name", "value")
+        rows = self.frame[self.frame["measure"] != SINGULAR]
+        names = rows["measure"].where(rows["measure"] != SHARE, "top " + rows["k"].astype(str) + " share")
+        wide = in_columns(rows.assign(name=names), ["model", "dimensions", "centred"], "name", "value")
         order = [RANK, *(f"top {k} share" for k in TOP), PARTITION, ISOSCORE]
         table = wide[["model", "dimensions", "centred", *order]]
         table = table.assign(centred=table["centred"].map({True: "yes", False: "no"}))
         caption = f"Spectrum of the normalised sentence vectors{place(self.frame)}"
         return Tables([Table(table, caption, 3, notes=(_AT_ODDS,))])
-
-    @property
-    def main(self) -> pd.DataFrame:
-        rows = self.frame[self.frame["measure"] != SINGULAR]
-        names = rows["measure"].where(rows["measure"] != SHARE, "top " + rows["k"].astype(str) + " share")
-        return rows.assign(name=names, how=rows["centred"].map({True: "centred", False: ""}))
 
     def plot(self) -> "Figure":
         """Draws each model's singular values relative to the largest: uncentred solid, centred dashed."""

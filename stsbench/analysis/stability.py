@@ -64,8 +64,6 @@ class Stability(Analysis):
         "What do typos in 5 % of words do?", unit="points", rows={"change": "typos 5 %"}, column="difference"
     )
     reference = 0
-    number_keys = ("change",)
-    number_columns = ("difference", "moved")
 
     task = TASK
     split: str = parameter("test", "The split.", panel=DATA)

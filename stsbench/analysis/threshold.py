@@ -104,7 +104,6 @@ class Threshold(OfTasks):
     """
 
     answer = Answer("Which similarity means a match?", rows={"measure": CUTOFF, "group": FITTED})
-    number_keys = ("measure", "group")
     place_label = "similarity"
     examples = (
         "stsbench explain threshold runs/a --max-false-match 0.01 --figure sharp.svg",
@@ -223,10 +222,6 @@ class Threshold(OfTasks):
         low, high = np.quantile(curves, tails, axis=0) if self._how.interval else np.full((2, len(grid)), nan)
         for place, *row in zip(grid, curves[0], low, high, strict=True):
             yield {"group": f"{place:g}"} | dict(zip(("value", "low", "high"), map(float, row), strict=True))
-
-    @property
-    def main(self) -> pd.DataFrame:
-        return self.headline[self.headline["measure"] != PROBABILITY]
 
     def table(self) -> Tables:
         rows = self.frame[self.frame["measure"] != PROBABILITY]

@@ -39,8 +39,6 @@ class Ties(OfTasks):
     """
 
     answer = Answer("How many pairs are tied?", ".1f", "%", {"precision": RECORDED}, "tied")
-    number_keys = ("precision",)
-    number_columns = ("tied", "lowest", "highest")
 
     def measure(self, model: str, given: Sequence[ScoredTask]) -> Iterator[Row]:
         for precision, bits in SIGNIFICANT_BITS.items():

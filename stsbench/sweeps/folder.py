@@ -259,6 +259,6 @@ def of_training(log: Sequence[dict[str, Any]]) -> dict[str, float | None]:
 
 
 def of_analysis(name: str, result: "Analysis") -> dict[str, float | None]:
-    """Returns the headline numbers of an analysis; None for undefined."""
+    """Returns the measures of an analysis; None for undefined."""
     numbers = result.numbers().items()
     return {f"{name}: {of}": value if isfinite(value) else None for of, value in numbers}

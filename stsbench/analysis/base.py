@@ -202,11 +202,6 @@ class Analysis(Result):
         """The rows of each model's average or of all its tasks together; for a model with one task, all rows."""
         return headline(self.frame) if "task" in self.frame else self.frame
 
-    @property
-    def _unit(self) -> str:
-        """The unit of lengths."""
-        return str(self.frame["unit"].iloc[0])
-
     def numbers(self) -> dict[str, float]:
         """Returns the measures of one model by name: of a result with one row all, or else the answer."""
         if len(self.frame) == 1:

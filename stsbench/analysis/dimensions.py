@@ -11,6 +11,7 @@ from stsbench.analysis.inputs import Answer, Estimates, ScoredVectors, mean, spe
 from stsbench.records.kinds import AVERAGE
 from stsbench.render.table import Table, Tables
 from stsbench.statistics.correlations import average_ranks
+from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.geometry import mean_cosine_by_dimension
 from stsbench.statistics.influence import Floats, Linear
 from stsbench.statistics.neighbours import directions, pair_similarities
@@ -100,7 +101,7 @@ def _shares(
 ) -> dict[tuple[str, str], Linear]:
     """Returns the mean cosine, and the shares of it that come from the largest dimensions."""
     block, n = f"sentences\n{task.task}", len(units)
-    estimates.block(block, task.sharing(task.usable))
+    estimates.block(block, Sharing.of(task.chains[task.usable]))
 
     def mean_cosine(part: Floats) -> Linear:
         products = (part @ part.sum(axis=0) - np.einsum("ij,ij->i", part, part)) / (n - 1)

@@ -11,6 +11,7 @@ from stsbench.base.errors import UserError
 from stsbench.records.kinds import AVERAGE
 from stsbench.render.table import Table, Tables, note_of
 from stsbench.statistics import neighbours
+from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.influence import Linear
 
 SKEWNESS, ANTIHUBS = "skewness", "anti-hubs"
@@ -65,7 +66,7 @@ class Hubness(OfVectors):
             )
         nearest = neighbours.nearest_others(units, self.k + 1, self.progress)
         occurrence = neighbours.hubness(nearest.rows[:, : self.k])
-        estimates.block(task.task, task.sharing(task.usable))
+        estimates.block(task.task, Sharing.of(task.chains[task.usable]))
         gaps = nearest.cosines[:, self.k - 1] - nearest.cosines[:, self.k]
         return {
             SKEWNESS: Linear(occurrence.skewness, {task.task: occurrence.skewness_terms}),

@@ -200,10 +200,6 @@ class ScoredVectors:
         if (np.maximum(units.max(axis=0) - units[0], units[0] - units.min(axis=0)) < _SAME).all():
             raise UserError(f"{model} gives all {len(units)} sentences of {self.task} one direction.")
 
-    def sharing(self, inside: NDArray[np.bool_]) -> Sharing:
-        """Returns the dependence of some sentences: those of a chain depend on each other."""
-        return Sharing.of(self.chains[inside])
-
 
 UNITS = ("words", "subwords", "characters")
 """Words between spaces as released, sub-words of the model's tokeniser without special tokens, or characters."""

@@ -143,11 +143,11 @@ class LengthBias(OfTasks):
 
     @property
     def place_label(self) -> str:  # type: ignore[override]
-        return f"length difference ({self._unit})"
+        return f"length difference ({self.length})"
 
     def table(self) -> Tables:
         """Returns the papers' tables, the bias in one number, the curve, and the sample's designed pairs."""
-        frame, unit = self.frame, self._unit
+        frame, unit = self.frame, self.length
         sizes = frame[(frame["measure"] == SPEARMAN) & (frame["group"] != GAP) & (frame["pairs"] > 0)]
         sizes = _by_group(sizes, "pairs").rename(columns={AVERAGE: "all"})
         # Models on the same tasks have the same pairs.
@@ -177,7 +177,7 @@ class LengthBias(OfTasks):
         pooled, over = frame[is_pooled], headline(frame[~is_pooled])
         parts = []
         for name, part, measure, group in (
-            (f"slope: points per {self._unit.removesuffix('s')}", pooled, SLOPE, ALL),
+            (f"slope: points per {self.length.removesuffix('s')}", pooled, SLOPE, ALL),
             ("gap of the signed difference", over, SIGNED, GAP),
             ("gap of the absolute difference", over, ABSOLUTE, GAP),
             ("Spearman", over, SPEARMAN, ALL),

@@ -71,16 +71,16 @@ class LengthCollapse(OfVectors):
     def table(self) -> Tables:
         rows, rises = self.headline, self.frame[self.frame["measure"] == RISE]
         bins = with_intervals(rows[rows["measure"] != RISE], ["model", "group", "sentences"], digits=3)
-        bins = bins.rename(columns={"group": self._unit}).astype({"sentences": "Int64"})
+        bins = bins.rename(columns={"group": self.length}).astype({"sentences": "Int64"})
         rise = rises[["model", "task", "group", "value"]].assign(interval=intervals_of(rises, 3))
         rise = rise.rename(columns={"group": "bins", "value": "rise"})
-        caption = f"Mean cosine of unrelated sentences, and norm of the vectors, by length in {self._unit}"
+        caption = f"Mean cosine of unrelated sentences, and norm of the vectors, by length in {self.length}"
         rising = "The rise of the cosine from the shortest sentences to the longest"
         return Tables([Table(bins, caption, 3, notes=self.notes), Table(rise, rising, 3)])
 
     @property
     def place_label(self) -> str:  # type: ignore[override]
-        return f"length of both ({self._unit})"
+        return f"length of both ({self.length})"
 
     @property
     def notes(self) -> tuple[str, ...]:

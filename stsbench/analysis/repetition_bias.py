@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from math import nan
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -27,6 +26,9 @@ from stsbench.statistics.seeds import generator
 
 Cosines = tuple[NDArray[np.float64], NDArray[np.float64]]
 """(n,) cosines of query and candidate, before and after the shared words are repeated."""
+
+Triple = tuple[str, str, str]
+"""A query, a candidate, and the candidate with the words that it shares with the query repeated."""
 
 Q_S1, Q_S2, RISE = "q-s1", "q-s2", "rise"
 QUERIES, SEEDS = "queries", "seeds"
@@ -123,14 +125,6 @@ class RepetitionBias(Analysis):
         return {"rise of mean cosine (× 100)": shown.assign(place=shown["seed"].replace(TOGETHER, "mean"))}
 
 
-class Triple(NamedTuple):
-    """A query, a candidate, and the candidate with the words that it shares with the query repeated."""
-
-    query: str
-    candidate: str
-    repeated: str
-
-
 class RepetitionProbe:
     """Draws the triples of the probe from a corpus of distinct sentences.
 
@@ -164,7 +158,8 @@ class RepetitionProbe:
                 break
             candidates = self.candidates(int(query))
             if len(candidates):
-                triples.append(_triple(self.corpus[int(query)], self.corpus[int(rng.choice(candidates))]))
+                texts = self.corpus[int(query)], self.corpus[int(rng.choice(candidates))]
+                triples.append((*texts, _repeated(*texts)))
                 progress("candidates", len(triples), queries)
         if len(triples) < queries:
             raise UserError(
@@ -175,7 +170,6 @@ class RepetitionProbe:
         return triples
 
 
-def _triple(query: str, candidate: str) -> Triple:
+def _repeated(query: str, candidate: str) -> str:
     known = set(query.casefold().split())
-    words = [f"{word} {word}" if word.casefold() in known else word for word in candidate.split()]
-    return Triple(query, candidate, " ".join(words))
+    return " ".join(f"{word} {word}" if word.casefold() in known else word for word in candidate.split())

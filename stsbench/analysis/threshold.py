@@ -59,25 +59,21 @@ class LabelledPairs:
     sharing: Sharing
 
     @classmethod
-    def of(cls, task: ScoredTask, positive: float | None) -> "LabelledPairs":
-        """Cuts the gold scores of a task, by default at four fifths of their scale."""
-        low, high = task.gold_range
-        lowest = low + 0.8 * (high - low) if positive is None else positive
-        matches = task.pairs["gold"].to_numpy(float) >= lowest
-        if matches.all() or not matches.any():
-            raise UserError(
-                f"{'all' if matches.all() else 'no'} pairs of {task.task} have a gold score of {lowest:g} and "
-                "above: set --positive."
-            )
-        return cls(task.task, task.similarity, matches, sharing_of(task.pairs, folded=True))
-
-    @classmethod
-    def together(cls, tasks: Sequence["LabelledPairs"]) -> "LabelledPairs":
-        """Joins the pairs of several tasks."""
-        similarity, matches = (
-            np.concatenate([getattr(of, name) for of in tasks]) for name in ("similarity", "matches")
-        )
-        return cls(ALL_TASKS, similarity, matches, Sharing.join([task.sharing for task in tasks]))
+    def of(cls, name: str, tasks: Sequence[ScoredTask], positive: float | None) -> "LabelledPairs":
+        """Joins tasks, and cuts their gold scores, by default at four fifths of their scale."""
+        matches = []
+        for task in tasks:
+            low, high = task.gold_range
+            lowest = low + 0.8 * (high - low) if positive is None else positive
+            matches.append(task.pairs["gold"].to_numpy(float) >= lowest)
+            if len(set(matches[-1].tolist())) < 2:
+                raise UserError(
+                    f"{'all' if matches[-1].all() else 'no'} pairs of {task.task} have a gold score of {lowest:g} "
+                    "and above: set --positive."
+                )
+        similarity = np.concatenate([task.similarity for task in tasks])
+        sharing = Sharing.join([sharing_of(task.pairs, folded=True) for task in tasks])
+        return cls(name, similarity, np.concatenate(matches), sharing)
 
     def take(self, chosen: Mask) -> "LabelledPairs":
         return LabelledPairs(self.name, self.similarity[chosen], self.matches[chosen], self.sharing.take(chosen))
@@ -142,8 +138,9 @@ class Threshold(OfTasks):
 
     def _pairs(self, name: str, subject: Subject) -> list[LabelledPairs]:
         """Returns the pairs of each task and of all together."""
-        tasks = [LabelledPairs.of(task, self.positive) for task in self.scored(name, subject)[1]]
-        return [*tasks, *([LabelledPairs.together(tasks)] if len(tasks) > 1 else [])]
+        _, tasks = self.scored(name, subject)
+        parts = [(task.task, [task]) for task in tasks] + ([(ALL_TASKS, tasks)] if len(tasks) > 1 else [])
+        return [LabelledPairs.of(part, of_part, self.positive) for part, of_part in parts]
 
     def scored(self, name: str, subject: Subject) -> tuple[RunRecord, list[ScoredTask]]:
         """Returns scored tasks; pairs that a run lacks, and labelled ones, are compared by its model."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from stsbench.analysis.repetition_bias import RepetitionBias, RepetitionProbe, Triple
+from stsbench.analysis.repetition_bias import RepetitionBias, RepetitionProbe
 from stsbench.statistics.seeds import generator
 
 WORDS = [*"abcdefghijklmnopqr", "Rain", "rain", "Owl"]
@@ -40,7 +40,7 @@ def test_the_words_that_are_shared_are_repeated_in_place_whatever_their_case() -
     probe = RepetitionProbe([query, candidate], low=0.1, high=0.2)
     # Of the other way round no share lies in the range.
     assert probe.draw(1, generator(0)) == [
-        Triple(query, candidate, "This This is a VERY VERY tall tree with a nest that nobody else saw before")
+        (query, candidate, "This This is a VERY VERY tall tree with a nest that nobody else saw before")
     ]
 
 

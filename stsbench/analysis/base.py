@@ -205,7 +205,7 @@ class Analysis(Result):
     def numbers(self) -> dict[str, float]:
         """Returns the measures of one model by name: of a result with one row all, or else the answer."""
         if len(self.frame) == 1:
-            row = self.frame.select_dtypes("floating").iloc[0]
+            row = self.frame.select_dtypes("float").iloc[0]
             return {str(name).replace("_", " "): float(value) for name, value in row.items()}
         return {"answer": float(next(iter(self.answer.of(self.headline)), nan))}
 

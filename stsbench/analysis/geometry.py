@@ -1,7 +1,7 @@
 """Geometry: alignment and uniformity, and their plane (SimCSE 2021, figures 2 and 3)."""
 
 from collections.abc import Iterator, Mapping
-from math import inf, isnan, nan
+from math import isnan, nan
 from typing import TYPE_CHECKING
 
 from stsbench.analysis.base import OfSentences, Row
@@ -52,8 +52,6 @@ class Geometry(OfSentences):
     scores: Mapping[str, float] = {}
     """STS scores x 100 by model."""
 
-    _highest_gold = inf
-
     def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, PairVectors]:
         vectors = super().inputs(subjects)
         self.scores = {name: score_beside(subject, self.constants["task"]) for name, subject in subjects.items()}
@@ -62,10 +60,10 @@ class Geometry(OfSentences):
     def measure(self, model: str, given: PairVectors) -> Iterator[Row]:
         usable = ~zero_rows(given.vectors)
         sentences = given.rows[usable[given.rows]]
-        close = (given.gold > self.positive) & usable[given.left] & usable[given.right]
-        left, right = given.vectors[given.left[close]], given.vectors[given.right[close]]
+        pairs = given.rows.reshape(2, -1)
+        close = (given.gold > self.positive) & usable[pairs].all(axis=0)
+        left, right = given.vectors[pairs[:, close]]
         vectors, enough = given.vectors[sentences], len(sentences) > 1
-        self._highest_gold = given.gold.max()
         yield {
             "alignment": alignment(left, right) if close.any() else nan,
             "uniformity": uniformity(vectors, progress=self.progress) if enough else nan,
@@ -78,12 +76,9 @@ class Geometry(OfSentences):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        if self._highest_gold > self.positive:
+        if self.frame["alignment"].notna().all():
             return ()
-        return (
-            f"No alignment: no pair has a gold score above {self.positive:g} (the highest is "
-            f"{self._highest_gold:g}). Set --positive.",
-        )
+        return (f"No alignment without pairs that have a gold score above {self.positive:g}: set --positive.",)
 
     def table(self) -> Tables:
         heads = {"sts": "STS", "zero_sentences": "zero vectors"}

@@ -147,14 +147,6 @@ class PairVectors(NamedTuple):
     gold: NDArray[np.float64]
     texts: NDArray[np.integer[Any]]
 
-    @property
-    def left(self) -> NDArray[np.integer[Any]]:
-        return self.rows[: len(self.gold)]
-
-    @property
-    def right(self) -> NDArray[np.integer[Any]]:
-        return self.rows[len(self.gold) :]
-
 
 @dataclass(frozen=True, eq=False)
 class ScoredVectors:

@@ -33,8 +33,9 @@ def test_positive_pairs_are_above_the_threshold_and_every_sentence_counts_as_oft
     pairs = pairs_of()
     (row,) = geometry_of({"a": pairs}, {"a": 78.9}).frame.to_dict("records")
     close = pairs.gold > 4
-    assert row["alignment"] == alignment(pairs.vectors[pairs.left[close]], pairs.vectors[pairs.right[close]])
-    assert row["uniformity"] == uniformity(pairs.vectors[np.concatenate([pairs.left, pairs.right])])
+    left, right = np.split(pairs.rows, 2)
+    assert row["alignment"] == alignment(pairs.vectors[left[close]], pairs.vectors[right[close]])
+    assert row["uniformity"] == uniformity(pairs.vectors[pairs.rows])
     assert (row["positive_pairs"], row["sentences"], row["sts"]) == (close.sum(), 80, 78.9)
     (fewer,) = geometry_of({"a": pairs}, positive=4.5).frame.to_dict("records")
     assert fewer["positive_pairs"] == (pairs.gold > 4.5).sum() < row["positive_pairs"]
@@ -42,8 +43,8 @@ def test_positive_pairs_are_above_the_threshold_and_every_sentence_counts_as_oft
 
 def test_zero_vectors_are_left_out_and_counted() -> None:
     pairs = pairs_of()
-    pairs.vectors[pairs.left[0]] = 0
-    zero = int(((pairs.left == pairs.left[0]).sum()) + (pairs.right == pairs.left[0]).sum())
+    pairs.vectors[pairs.rows[0]] = 0
+    zero = int((pairs.rows == pairs.rows[0]).sum())
     (row,) = geometry_of({"a": pairs}).frame.to_dict("records")
     assert row["zero_sentences"] == zero
     assert row["sentences"] == 80 - zero

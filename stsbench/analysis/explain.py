@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from stsbench.base.progress import Progress, silent
 from stsbench.records.kinds import ALL_TASKS, AVERAGE, STS
 from stsbench.records.record import RunRecord
 from stsbench.render.table import Result, Table, Tables
+from stsbench.scoring.settings import Intervals
 from stsbench.scoring.subjects import Subject, Wanted
 
 _FREE = {"tasks", "task", "data", "data_dirs", "intervals", "published"}
@@ -123,30 +125,38 @@ class Explanation(Result):
 def explain(
     runs: Wanted | Sequence[Wanted] | None = None,
     *,
+    corpus: str | Path = "sample",
+    query: str | Sequence[str] = (),
+    published: bool = False,
+    data: Sequence[str | Path] = (),
+    intervals: Intervals | None = None,
+    data_dirs: Sequence[str | Path] = (),
     leave_out: bool = False,
     progress: Progress = silent,
-    **options: Any,
 ) -> Explanation:
-    """Run all analyses of runs or models.
+    """Run all analyses of runs or models, with their default parameters.
 
     Args:
         runs: records or their folders, or encoders or what `load` makes one of.
+        corpus: the corpus of `repetition-bias`, `compress` and `retrieve`, one sentence a line, or `sample`.
+        query: one or more queries for `retrieve`; by default three sentences of the sample.
+        published: whether to add the rows of the papers.
+        data: files with the sentences of runs on your own pairs; records hold no sentences.
+        intervals: how intervals are computed.
+        data_dirs: folders to look for data in.
         leave_out: whether `missing` records analyses that are not possible; by default they raise an error.
         progress: called with the progress.
-        **options: parameters of the analyses that have them, such as `corpus`, `query`, `published` (adds the rows
-            of the papers), `data` (files with the sentences of your own pairs), `data_dirs` and `intervals`.
 
     Raises:
-        TypeError: if no analysis has a parameter of this name.
         UserError: if a record was imported, or an analysis is not possible.
 
     >>> encode = lambda texts: [[len(text), text.count("e"), 1.0] for text in texts]
-    >>> explain(encode).parts["geometry"].frame["sentences"].tolist()
+    >>> explain(encode, intervals=Intervals(None)).parts["geometry"].frame["sentences"].tolist()
     [504]
     """
     subjects = analysable(runs)
-    if unknown := set(options) - {key for kind in analyses().values() for key in kind.parameters}:
-        raise TypeError(f"explain: got an unexpected keyword argument {min(unknown)!r}")
+    options: dict[str, Any] = {"corpus": corpus, "query": query, "published": published}
+    options |= {"data": data, "intervals": intervals, "data_dirs": data_dirs}
     parts: dict[str, Analysis] = {}
     missing: dict[str, str] = {}
     shared: dict[str, Any] = {}

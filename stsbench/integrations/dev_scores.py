@@ -365,7 +365,7 @@ def pooled(tokenizer: Any, pooling: str, max_length: int | None = None) -> Model
 
 
 def _network_of(model: Any, pad_id: int) -> Network:
-    """Return the network of a Transformers model, as it is at this moment."""
+    """Returns the network of a Transformers model, as it is at this moment."""
     from transformers import PreTrainedModel
 
     if not isinstance(model, PreTrainedModel) or model.config.is_encoder_decoder:

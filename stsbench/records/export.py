@@ -57,7 +57,7 @@ class ExportedResults(Result):
         return self.rows
 
     def table(self) -> Tables:
-        """Return the scores with MTEB's names of tasks and splits."""
+        """Returns the scores with MTEB's names of tasks and splits."""
         shown = self.rows.assign(score=100 * self.rows["score"])[["task", "split", "score", "file"]]
         return Tables([Table(shown, notes=self.notes)])
 
@@ -69,7 +69,7 @@ def export_results(
     model: str = "",
     overwrite: bool = False,
 ) -> ExportedResults:
-    """Write a record's STS scores in MTEB's format, with `model_meta.json`.
+    """Writes a record's STS scores in MTEB's format, with `model_meta.json`.
 
     The files are `OUT/results/owner__model/revision/TASK.json`. Correlations are over all pairs of a task,
     whatever the record's aggregation, for every similarity in the items table. Each score also has its signature.
@@ -118,7 +118,7 @@ def export_results(
 
 
 def _exportable(record: RunRecord) -> tuple[list[tuple[Score, dict[str, float]]], list[str]]:
-    """Return the scores that MTEB has a task for, with their values by MTEB's names, and notes on the others."""
+    """Returns the scores that MTEB has a task for, with their values by MTEB's names, and notes on the others."""
     lacking = ""
     tables: Mapping[tuple[str, str, str, str], pd.DataFrame] = {}
     try:
@@ -145,7 +145,7 @@ def _exportable(record: RunRecord) -> tuple[list[tuple[Score, dict[str, float]]]
 
 
 def _values(score: Score, similarity: str, items: pd.DataFrame | None) -> Iterator[tuple[str, float]]:
-    """Yield values by MTEB's names; those of the protocol's similarity come from the record."""
+    """Yields values by MTEB's names; those of the protocol's similarity come from the record."""
     for kind in _SIMILARITIES:
         if items is not None and kind in items.columns:
             for metric in _METRICS:
@@ -159,7 +159,7 @@ def _values(score: Score, similarity: str, items: pd.DataFrame | None) -> Iterat
 
 
 def _as_folder(name: str) -> str:
-    """Return MTEB's folder name for a model or revision.
+    """Returns MTEB's folder name for a model or revision.
 
     >>> _as_folder("owner/my model")
     'owner__my_model'
@@ -194,7 +194,7 @@ def model_card(
     after_scores: str = "",
     recipe: str = "",
 ) -> str:
-    """Return a model card: YAML with `model-index`, then the scores and how to repeat them.
+    """Returns a model card: YAML with `model-index`, then the scores and how to repeat them.
 
     In the YAML, scores are between -1 and 1 and have the names that sentence-transformers writes
     (`spearman_cosine`), one result per task. In the text they are x 100. Licence and language are left to the
@@ -237,7 +237,7 @@ def model_card(
 
 
 def metric_on_hub(statistic: str, similarity: str = "") -> str:
-    """Return the name of a statistic of the Hub and sentence-transformers, with its similarity.
+    """Returns the name of a statistic of the Hub and sentence-transformers, with its similarity.
 
     >>> metric_on_hub("spearman", "cosine"), metric_on_hub("acc")
     ('spearman_cosine', 'accuracy')
@@ -246,7 +246,7 @@ def metric_on_hub(statistic: str, similarity: str = "") -> str:
 
 
 def _hub_results(records: Sequence[RunRecord]) -> list[dict[str, Any]]:
-    """Return the results of a `model-index`: one per task, split and data, with all numbers."""
+    """Returns the results of a `model-index`: one per task, split and data, with all numbers."""
     results: dict[tuple[str, ...], dict[str, Any]] = {}
     for score in (score for record in records for score in record.scores):
         metrics = list(_hub_metrics(score))

@@ -79,7 +79,7 @@ class NotResultsError(UserError):
 def import_scores(
     path: Path, model: str = "", aggregation: str | None = None, metric: str = "spearman", command: str = ""
 ) -> RunRecord:
-    """Read results of SentEval or MTEB as a record in memory; see `stsbench.import_results`.
+    """Reads results of SentEval or MTEB as a record in memory; see `stsbench.import_results`.
 
     Raises:
         NotResultsError: if the file has no such results.
@@ -160,7 +160,7 @@ def _score(task: ImportedTask, text: str, aggregation: str, metric: str) -> Scor
 
 
 def read_results(run: RunRecord | str | Path) -> RunRecord:
-    """Return a record: the given one, one read from disk, or one imported from results of SentEval or MTEB."""
+    """Returns a record: the given one, one read from disk, or one imported from results of SentEval or MTEB."""
     if isinstance(run, RunRecord):
         return run
     path = Path(run).expanduser()
@@ -191,7 +191,7 @@ def _read_file(path: Path) -> ImportedResults:
 
 
 def _read_folder(folder: Path) -> ImportedResults:
-    """Read a folder of MTEB's results of one model."""
+    """Reads a folder of MTEB's results of one model."""
     if (folder / RECORD).is_file():
         raise UserError(f"{folder} is the folder of a run record: use it directly.")
     files, left_out = [], []
@@ -229,7 +229,7 @@ def _read_folder(folder: Path) -> ImportedResults:
 
 
 def _read(path: Path, read: Callable[[Any], T], content: Any) -> T:
-    """Read the content of a file; a mistake in it is reported with the file's name."""
+    """Reads the content of a file; a mistake in it is reported with the file's name."""
     try:
         return read(content)
     except (ValueError, LookupError, TypeError, AttributeError) as error:
@@ -238,7 +238,7 @@ def _read(path: Path, read: Callable[[Any], T], content: Any) -> T:
 
 
 def _name_in_path(path: Path) -> str:
-    """Return the model in the names of MTEB's folders (`owner__model/revision/STS12.json`), or the file's name."""
+    """Returns the model in the names of MTEB's folders (`owner__model/revision/STS12.json`), or the file name."""
     for part in reversed(path.absolute().parts[:-1] if path.is_file() else path.absolute().parts):
         if "__" in part:
             return part.replace("__", "/")
@@ -263,7 +263,7 @@ class _Similarities(BaseModel):
 
 
 def are_predictions(path: Path) -> bool:
-    """Return whether a path is one of MTEB's predictions: a folder, or a file named as those are.
+    """Returns whether a path is one of MTEB's predictions: a folder, or a file named as those are.
 
     >>> are_predictions(Path("predictions/STS12_predictions.json")), are_predictions(Path("cosines.npy"))
     (True, False)
@@ -348,7 +348,7 @@ class PredictionFiles:
 
 
 def read_prediction_files(path: Path) -> PredictionFiles:
-    """Read a prediction file of MTEB, or a folder with the prediction files of one model."""
+    """Reads a prediction file of MTEB, or a folder with the prediction files of one model."""
     files = files_in(path, f"*{ENDING}") if path.is_dir() else [path]
     if not files:
         raise UserError(f"{path} holds no prediction file of MTEB's: they are called TASK{ENDING}.")
@@ -380,5 +380,5 @@ def read_prediction_files(path: Path) -> PredictionFiles:
 
 
 def broken(path: Path, why: str) -> UserError:
-    """Return the error for a damaged prediction file."""
+    """Returns the error for a damaged prediction file."""
     return UserError(f"{path} is not a prediction file as MTEB writes it: {why}; save the predictions again.")

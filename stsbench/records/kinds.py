@@ -182,7 +182,7 @@ AVERAGES = tuple(kind.average for kind in KINDS.values() if kind.average)
 
 
 def join_items(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Return the rows of several tasks as one table, with the columns of all of them.
+    """Returns the rows of several tasks as one table, with the columns of all of them.
 
     Missing values are NaN, -1 among whole numbers, False among truth values.
 

@@ -28,7 +28,7 @@ NOT_PATHS = {"function", "vectors", "similarities", "predictions"}
 
 
 def task_labels(scores: Sequence[Score]) -> list[str]:
-    """Return a name for each scored task; see `distinct_labels`."""
+    """Returns a name for each scored task; see `distinct_labels`."""
     # Trained tasks have a single split.
     return distinct_labels(
         [(score.task + score.about.suffix, "" if score.training else score.split, score.text) for score in scores]
@@ -36,7 +36,7 @@ def task_labels(scores: Sequence[Score]) -> list[str]:
 
 
 def distinct_labels(keys: Sequence[tuple[str, str, str]]) -> list[str]:
-    """Return a unique name for each (task, split, text); names of averages and other columns are not used.
+    """Returns a unique name for each (task, split, text); names of averages and other columns are not used.
 
     A split is added if papers report another one, or if a task has several. A text is added if a task has several.
 
@@ -59,7 +59,7 @@ def distinct_labels(keys: Sequence[tuple[str, str, str]]) -> list[str]:
 
 
 def _is_reported(task: str, split: str) -> bool:
-    """Return whether papers report this split of a task: test, or else the only one."""
+    """Returns whether papers report this split of a task: test, or else the only one."""
     if not split or not is_task(task):
         return split in {"", "test", "all"}
     splits = {part.split for text in data_set(task).texts.values() for part in text.parts}
@@ -67,7 +67,7 @@ def _is_reported(task: str, split: str) -> bool:
 
 
 def labels(records: Sequence["RunRecord"]) -> list[str]:
-    """Return a short label for each record's model.
+    """Returns a short label for each record's model.
 
     It is the model's name: a path without its folders, a function without `__main__`. Records with the same name
     also show the settings in which they differ, or else their folder.
@@ -76,7 +76,7 @@ def labels(records: Sequence["RunRecord"]) -> list[str]:
 
 
 def model_labels(models: Sequence[ModelPart], folders: Sequence[Path | None] = ()) -> list[str]:
-    """Return a label for each model; see `labels`. A folder is None for a model without a record."""
+    """Returns a label for each model; see `labels`. A folder is None for a model without a record."""
     names = labels = _names_with_choices(models)
     for place_of in (lambda folder: folder.name, lambda folder: redact(str(folder))):
         times = Counter(labels)
@@ -88,7 +88,7 @@ def model_labels(models: Sequence[ModelPart], folders: Sequence[Path | None] = (
 
 
 def _names_with_choices(models: Sequence[ModelPart]) -> list[str]:
-    """Return the models' names, with the settings in which models of one name differ."""
+    """Returns the models' names, with the settings in which models of one name differ."""
     namesakes = defaultdict(list)
     for model in models:
         namesakes[_model_name(model)].append(model)
@@ -130,7 +130,7 @@ REASONS: Mapping[NoInterval, str] = {
 
 
 def interval_remarks(labelled: Sequence[tuple[str, "RunRecord"]]) -> Iterator[str]:
-    """Yield the notes on the intervals of labelled records."""
+    """Yields the notes on the intervals of labelled records."""
     methods: dict[str, list[str]] = {}
     for label, record in labelled:
         if words := interval_in_words(record.protocol):
@@ -145,5 +145,5 @@ def interval_remarks(labelled: Sequence[tuple[str, "RunRecord"]]) -> Iterator[st
 
 
 def interval_in_words(protocol: ProtocolPart) -> str:
-    """Return the level and method of a record's intervals in words; empty if it has none."""
+    """Returns the level and method of a record's intervals in words; empty if it has none."""
     return f"{100 * protocol.level:g} % intervals: {METHODS[protocol.interval]}" if protocol.interval else ""

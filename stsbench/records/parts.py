@@ -31,7 +31,7 @@ _HOMES = re.compile(r"(/home/|/Users/|[A-Za-z]:[\\/]Users[\\/])[^/\\:'\",;\s]+")
 
 
 def environment() -> dict[str, Any]:
-    """Return Python, platform, package versions and threads."""
+    """Returns Python, platform, package versions and threads."""
     return {
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
@@ -41,7 +41,7 @@ def environment() -> dict[str, Any]:
 
 
 def threads() -> int:
-    """Return the number of threads that torch uses, or would use."""
+    """Returns the number of threads that torch uses, or would use."""
     if "torch" in sys.modules:
         count: int = sys.modules["torch"].get_num_threads()
         return count
@@ -49,17 +49,17 @@ def threads() -> int:
 
 
 def now() -> str:
-    """Return the time in UTC, to the second."""
+    """Returns the time in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def command_line(arguments: Sequence[str]) -> str:
-    """Return a command line that can be typed again, home folder and user name redacted."""
+    """Returns a command line that can be typed again, home folder and user name redacted."""
     return redact(shlex.join([Path(arguments[0]).name, *arguments[1:]])) if arguments else ""
 
 
 def redact(text: str) -> str:
-    """Return text without user names: the home folder becomes `~`, user names in other folders `...`.
+    """Returns text without user names: the home folder becomes `~`, user names in other folders `...`.
 
     The user and password of an address are left out.
 
@@ -312,7 +312,7 @@ class Score(RecordPart):
         return self.numbers[0], *(number for number in others if number is not None)
 
     def number(self, statistic: str, aggregation: str | None = None, subset: str = "") -> Number | None:
-        """Return a number, by default by the headline's aggregation; None if the score does not have it."""
+        """Returns a number, by default by the headline's aggregation; None if the score does not have it."""
         accepted = {self.numbers[0].aggregation if aggregation is None else aggregation, ""}
         numbers = (number for number in self.numbers if (number.statistic, number.subset) == (statistic, subset))
         return next((number for number in numbers if subset or number.aggregation in accepted), None)
@@ -339,7 +339,7 @@ class AveragePart(RecordPart):
     def of(
         cls, kind: str, tasks: Sequence[str], values: Sequence[float | None], interval: Interval | None = None
     ) -> "AveragePart | None":
-        """Return the average of some tasks' scores; None for a single task, or if their kind has no average.
+        """Returns the average of some tasks' scores; None for a single task, or if their kind has no average.
 
         >>> round(AveragePart.of("sts", ["STS12", "STS13"], [0.512344, 0.612344]).of_rounded, 6)
         56.23
@@ -355,7 +355,7 @@ class AveragePart(RecordPart):
 
 
 def plain_mean(scores: Sequence[float | None]) -> float | None:
-    """Return the mean of some scores; None if any of them is undefined."""
+    """Returns the mean of some scores; None if any of them is undefined."""
     defined = [score for score in scores if score is not None]
     return float(np.mean(defined)) if defined and len(defined) == len(scores) else None
 

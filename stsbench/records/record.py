@@ -92,7 +92,7 @@ class RunRecord(Result, RecordPart):
         return pd.DataFrame(score_rows(self))
 
     def table(self) -> Tables:
-        """Return a table per kind of task: a column per task and their average, scores x 100, with limits."""
+        """Returns a table per kind of task: a column per task and their average, scores x 100, with limits."""
         return Scores([self]).table()
 
     def to(self, style: Style) -> str:
@@ -100,15 +100,15 @@ class RunRecord(Result, RecordPart):
         return Scores([self]).to(style) if style in {"markdown", "latex"} else super().to(style)
 
     def to_dict(self) -> Any:
-        """Return the record with the fields of `run.json`."""
+        """Returns the record with the fields of `run.json`."""
         return json.loads(self.model_dump_json())
 
     def average(self, kind: str) -> AveragePart | None:
-        """Return the mean over the tasks of a kind; None if there is none."""
+        """Returns the mean over the tasks of a kind; None if there is none."""
         return next((average for average in self.averages if average.kind == kind), None)
 
     def scores_of(self, kind: str) -> tuple[Score, ...]:
-        """Return the scores of the tasks of a kind."""
+        """Returns the scores of the tasks of a kind."""
         return tuple(score for score in self.scores if score.kind == kind)
 
     @property
@@ -149,13 +149,13 @@ class RunRecord(Result, RecordPart):
     def with_items(
         self, items: pd.DataFrame | None, folder: Path | None = None, *, replaced: bool = False
     ) -> "RunRecord":
-        """Return the record holding its items table."""
+        """Returns the record holding its items table."""
         record = self.model_copy()
         record._items, record._folder, record._replaced = items, folder, replaced
         return record
 
     def compared_pairs(self) -> pd.DataFrame:
-        """Return the rows of the pairs whose similarity was correlated with gold scores.
+        """Returns the rows of the pairs whose similarity was correlated with gold scores.
 
         Raises:
             MissingTableError: if the record has no such task, or no items table.
@@ -184,7 +184,7 @@ class RunRecord(Result, RecordPart):
 
 
 def without_pairs(record: RunRecord) -> MissingTableError:
-    """Return the error for a record without scored pairs."""
+    """Returns the error for a record without scored pairs."""
     where = f" in {record.folder}" if record.folder else ""
     return MissingTableError(
         f"the run of {record.model.name}{where} has no STS task, and this is computed of scored pairs: measure "
@@ -206,7 +206,7 @@ def _read_items(folder: Path | None, file: TableFile | None) -> pd.DataFrame:
 
 @lru_cache(maxsize=4)
 def _parsed(content: bytes) -> pd.DataFrame:
-    """Read a table, once for several analyses of the same record."""
+    """Reads a table, once for several analyses of the same record."""
     try:
         return pd.read_parquet(BytesIO(content))
     except (ValueError, OSError) as error:

@@ -88,7 +88,7 @@ def read_json(path: Path, what: str) -> Any:
 
 
 def _bare(value: Any) -> Any:
-    """Unwrap `[correlation, p]` and `{"correlation": ...}`; NaN becomes None.
+    """Unwraps `[correlation, p]` and `{"correlation": ...}`; NaN becomes None.
 
     >>> _bare([0.5, 0.01]), _bare({"correlation": 0.5}), _bare(float("nan"))
     (0.5, 0.5, None)
@@ -134,7 +134,7 @@ class _Cosines(BaseModel):
 
 
 def is_mteb(content: Mapping[str, Any]) -> bool:
-    """Return whether a JSON object has MTEB's results, or a table of cosine scores of its tasks."""
+    """Returns whether a JSON object has MTEB's results, or a table of cosine scores of its tasks."""
     return content.get("task_name") in [*MTEB_TASKS] or _has_tables(content)
 
 
@@ -143,7 +143,7 @@ def _has_tables(content: Mapping[str, Any]) -> bool:
 
 
 def read_mteb(content: Mapping[str, Any]) -> ImportedResults:
-    """Read MTEB's results of one task, or a table of them."""
+    """Reads MTEB's results of one task, or a table of them."""
     named = _Named.model_validate(content)
     entries: list[tuple[str, str, Any]] = []
     if _has_tables(content):
@@ -216,12 +216,12 @@ class _Transfer(BaseModel):
 
 
 def is_senteval(content: Mapping[str, Any]) -> bool:
-    """Return whether a JSON object has SentEval's results of a known task."""
+    """Returns whether a JSON object has SentEval's results of a known task."""
     return any(isinstance(content.get(name), Mapping) for name in (*_YEARS, *_SPLIT, *_TRANSFER))
 
 
 def read_senteval(content: Mapping[str, Any]) -> ImportedResults:
-    """Read SentEval's results of the STS and transfer tasks.
+    """Reads SentEval's results of the STS and transfer tasks.
 
     Only the SimCSE fork writes a correlation over all pairs of a year (`all`) and scores STS-B and SICK-R by plain
     similarities; the test split of these two is read.

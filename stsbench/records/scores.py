@@ -60,7 +60,7 @@ class Scores(Result):
         return pd.concat(frames, ignore_index=True)
 
     def table(self) -> Tables:
-        """Return a table per kind of task: a row per model, a column per task and their average, scores x 100.
+        """Returns a table per kind of task: a row per model, a column per task and their average, scores x 100.
 
         For a single task, each subset has a column, too.
         """
@@ -81,7 +81,7 @@ class Scores(Result):
         return super().to(style)
 
     def to_dict(self) -> Any:
-        """Return the records with the fields of `run.json`."""
+        """Returns the records with the fields of `run.json`."""
         return [record.to_dict() for record in self.records]
 
     @property
@@ -96,7 +96,7 @@ class Scores(Result):
 
 
 def require_comparable(records: Sequence["RunRecord"]) -> None:
-    """Check that records have the same protocol on the tasks that they share."""
+    """Checks that records have the same protocol on the tasks that they share."""
     first: dict[str, tuple[str, Signature]] = {}
     for label, record in _labelled(records):
         for task, signature in zip(task_labels(record.scores), record.signatures, strict=True):
@@ -105,12 +105,12 @@ def require_comparable(records: Sequence["RunRecord"]) -> None:
 
 
 def score_rows(record: "RunRecord") -> list[Row]:
-    """Return the rows of a record, kind by kind: each task with its subsets, the average last."""
+    """Returns the rows of a record, kind by kind: each task with its subsets, the average last."""
     return [row for kind in KINDS for row in rows_of_kind(record, kind)]
 
 
 def rows_of_kind(record: "RunRecord", kind: str) -> list[Row]:
-    """Return the rows of the tasks of a kind, the average last."""
+    """Returns the rows of the tasks of a kind, the average last."""
     rows, scores = [], record.scores_of(kind)
     for label, score in zip(task_labels(scores), scores, strict=True):
         first, *others = score.headlines
@@ -129,7 +129,7 @@ def rows_of_kind(record: "RunRecord", kind: str) -> list[Row]:
 
 
 def headline_rows(record: "RunRecord", kind: str) -> list[Row]:
-    """Return the headlines among `rows_of_kind`, and their average."""
+    """Returns the headlines among `rows_of_kind`, and their average."""
     scores = record.scores_of(kind)
     headlines = {label: score.statistic for label, score in zip(task_labels(scores), scores, strict=True)}
     rows = rows_of_kind(record, kind)
@@ -155,7 +155,7 @@ def _percent(value: float | None) -> float:
 
 
 def _papers_table(records: Sequence["RunRecord"], kind: str, *, intervals: bool) -> Table:
-    """Return one row per model with a column per task of a kind and their average, scores x 100."""
+    """Returns one row per model with a column per task of a kind and their average, scores x 100."""
     measured = [(label, record) for label, record in _labelled(records) if record.scores_of(kind)]
     rows = [row for label, record in measured for row in _rows_of_model(label, record, kind, intervals=intervals)]
     name = KINDS[kind].average
@@ -167,7 +167,7 @@ def _papers_table(records: Sequence["RunRecord"], kind: str, *, intervals: bool)
 
 
 def _rows_of_model(label: str, record: "RunRecord", kind: str, *, intervals: bool) -> Iterator[dict[str, Any]]:
-    """Yield the row of a model's scores, and with intervals those of their limits and of `devacc`."""
+    """Yields the row of a model's scores, and with intervals those of their limits and of `devacc`."""
 
     def cells(name: str, rows: Mapping[str, Row], column: str) -> dict[str, Any]:
         return {"model": name, **{key: row[column] for key, row in rows.items()}}
@@ -186,13 +186,13 @@ def _rows_of_model(label: str, record: "RunRecord", kind: str, *, intervals: boo
 
 
 def column_of(row: Row) -> str:
-    """Return the column of a row of `score_rows`: the task, or the subset, as `task: subset` if both are equal."""
+    """Returns the column of a row of `score_rows`: the task or the subset, as `task: subset` if both are equal."""
     task, subset = row["task"], row["subset"]
     return f"{task}: {subset}" if subset in {task, "model"} else subset or task
 
 
 def across_models(rows: Iterable[tuple[str, Row]]) -> pd.DataFrame:
-    """Pivot labelled rows: a row per task, subset and metric, and a column per model."""
+    """Pivots labelled rows: a row per task, subset and metric, and a column per model."""
     keys = ("task", "subset", "metric", "items")
     wide: dict[tuple[Any, ...], dict[str, Any]] = {}
     times: Counter[tuple[Any, ...]] = Counter()

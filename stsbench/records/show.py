@@ -19,7 +19,7 @@ Run = RunRecord | str | Path
 
 
 def show(runs: Run | Sequence[Run], *, subsets: bool = False) -> Scores:
-    """Show the scores of runs side by side.
+    """Shows the scores of runs side by side.
 
     Args:
         runs: one or several run folders or `run.json` files; in Python also records.
@@ -59,7 +59,7 @@ def print_scores(scores: Scores, output: "Output", *, as_list: bool) -> None:
 
 
 def cite(paths: Sequence[str | Path]) -> dict[str, str]:
-    """Return the citations for the models and tasks of records, by model or task.
+    """Returns the citations for the models and tasks of records, by model or task.
 
     Args:
         paths: run folders or `run.json` files.

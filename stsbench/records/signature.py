@@ -83,14 +83,14 @@ class Signature:
         return postprocessing(self.fitted, self.use)
 
     def model_fields(self) -> dict[str, Any]:
-        """Return the fields of the part on the model, by name."""
+        """Returns the fields of the part on the model, by name."""
         used = {name: getattr(self.use, name) for name in SIGNED}
         return used | {"postprocessing": self.postprocessing, "version": self.version}
 
     @staticmethod
     @lru_cache(maxsize=2**12)  # a record's signatures are parsed again by each analysis
     def parse(text: str) -> "Signature":
-        """Read a signature back.
+        """Reads a signature back.
 
         Raises:
             ValueError: if it is not a signature.
@@ -124,12 +124,12 @@ def _quoted(text: str) -> str:
 
 
 def postprocessing(fitted: str, use: Use) -> str:
-    """Return the processing of the vectors after encoding, for signatures and records."""
+    """Returns the processing of the vectors after encoding, for signatures and records."""
     return ",".join(filter(None, [fitted, use.whitening]))
 
 
 def in_one_line(signatures: Sequence[Signature]) -> list[str]:
-    """Return the signatures of several tasks with each equal field written once, in one line where fields agree.
+    """Returns the signatures of several tasks with each equal field written once, in one line where fields agree.
 
     >>> one = Signature("STS12", "test", "all", "spearman", "cosine", "senteval", "ab2363", Use(pooling="cls"))
     >>> in_one_line([one, replace(one, task="STS13", data="aa1705")])
@@ -146,7 +146,7 @@ def in_one_line(signatures: Sequence[Signature]) -> list[str]:
 
 
 def differing_fields(one: Signature, other: Signature) -> tuple[str, ...]:
-    """Return the fields of the protocol in which two scores differ; none if they compare.
+    """Returns the fields of the protocol in which two scores differ; none if they compare.
 
     >>> from dataclasses import replace
     >>> signature = Signature("STS16", "test", "all", "spearman", "cosine", "senteval", "3f2a91")
@@ -159,7 +159,7 @@ def differing_fields(one: Signature, other: Signature) -> tuple[str, ...]:
 def require_same_protocol(
     one: Signature, other: Signature, *, names: tuple[str, str], task: str, remedy: str
 ) -> None:
-    """Raise if two scores do not compare: the message names the runs, the task, a field and the remedy."""
+    """Raises if two scores do not compare: the message names the runs, the task, a field and the remedy."""
     for field in differing_fields(one, other):
         raise UserError(
             f"{names[0]} and {names[1]} do not compare on {task}: {field} is {getattr(one, field)} in one and "

@@ -47,7 +47,7 @@ class Measurement(NamedTuple):
 
     @classmethod
     def of(cls, record: RunRecord) -> "Measurement":
-        """Return the measurement of a record."""
+        """Returns the measurement of a record."""
         tasks = (
             (score.signature, score.data.sha256, score.training.seed if score.training else None)
             for score in record.scores
@@ -69,7 +69,7 @@ class HeldError(UserError):
 
 
 def save_run(record: RunRecord, folder: str | Path, *, overwrite: bool = False) -> RunRecord:
-    """Write a record and its items into a folder; return the record as it can be read from there.
+    """Writes a record and its items into a folder; returns the record as it can be read from there.
 
     Its `replaced` shows whether the folder held the same measurement before.
 
@@ -109,13 +109,13 @@ def _write_table(items: pd.DataFrame | None, path: Path | None) -> TableFile | N
 
 
 def save_beside(record: RunRecord, folder: Path) -> RunRecord:
-    """Write a record beside a folder that holds another one, with a few digits added to the folder's name."""
+    """Writes a record beside a folder that holds another one, with a few digits added to the folder's name."""
     results = [part.model_dump(mode="json") for part in record.scores]
     return save_run(record, beside(folder, f"-{fingerprint(Measurement.of(record).digits, results)[:6]}"))
 
 
 def beside(folder: Path, ending: str) -> Path:
-    """Return the folder with an ending added to its name.
+    """Returns the folder with an ending added to its name.
 
     >>> str(beside(Path("runs/a"), "-fp32")), str(beside(Path("."), "")) == str(Path.cwd())
     ('runs/a-fp32', True)
@@ -156,7 +156,7 @@ def held_by(folder: Path, measurement: Measurement, scores: Sequence[Score] = ()
 
 
 def load_run(path: str | Path) -> RunRecord:
-    """Read a record from its folder or from its `run.json`; its items are read on first use.
+    """Reads a record from its folder or from its `run.json`; its items are read on first use.
 
     Raises:
         UserError: if there is no record, it is damaged, or it has the layout of another version.

@@ -56,7 +56,7 @@ def report(
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
 ) -> Path:
-    """Write a page about runs, in HTML and Markdown, with every table and figure as a file.
+    """Writes a page about runs, in HTML and Markdown, with every table and figure as a file.
 
     The page's date is `SOURCE_DATE_EPOCH` or that of the newest record: two reports of the same records are the
     same bytes.
@@ -128,7 +128,7 @@ def report(
 
 
 def model_card(runs: Run | Sequence[Run]) -> str:
-    """Return the Hub's model card of a model, with its scores as `model-index`.
+    """Returns the Hub's model card of a model, with its scores as `model-index`.
 
     Args:
         runs: a record, its folder or `run.json`; or several of one model (STS and transfer tasks, for example).
@@ -220,7 +220,7 @@ def _checks(runs: Runs, against: str, tolerance: float) -> tuple[dict[str, Check
 
 
 def verdicts(checks: Mapping[str, Check], missing: Sequence[str], tolerance: float = TOLERANCE) -> Filled:
-    """Return the published and measured scores of each checked run."""
+    """Returns the published and measured scores of each checked run."""
     tables = [
         replace(
             table,
@@ -240,7 +240,7 @@ def verdicts(checks: Mapping[str, Check], missing: Sequence[str], tolerance: flo
 def analyses(
     runs: Runs, how: Intervals, data_dirs: Sequence[str | Path], progress: Progress
 ) -> tuple[Filled, PairKinds | None]:
-    """Return the analyses, which of them were not possible, and the kinds of pairs, which have findings."""
+    """Returns the analyses, which of them were not possible, and the kinds of pairs, which have findings."""
     section, records = Section("analyses", "Analyses"), list(runs.values())
     try:
         explanation = explain(
@@ -257,7 +257,7 @@ def analyses(
 
 
 def comparisons(runs: Runs, how: Intervals, progress: Progress) -> Filled:
-    """Return each run compared with the first."""
+    """Returns each run compared with the first."""
     section = Section("comparisons", "Comparisons")
     first, *others = runs
     parts, missing = [], []
@@ -274,7 +274,7 @@ def comparisons(runs: Runs, how: Intervals, progress: Progress) -> Filled:
 
 @look("page")
 def write_reproduction(reproduction: "Reproduction", folder: Path | None = None) -> Path:
-    """Write the page of a reproduction: HTML, the same in Markdown, every table as a file.
+    """Writes the page of a reproduction: HTML, the same in Markdown, every table as a file.
 
     Args:
         reproduction: the result of `reproduce`.

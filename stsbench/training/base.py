@@ -52,7 +52,7 @@ class Base:
 
 
 def find_base(recipe: Recipe, device: str) -> Base:
-    """Find the recipe's base, without loading its weights."""
+    """Finds the recipe's base, without loading its weights."""
     encoder = load(recipe.base, pooling=recipe.pooling, device=device, template=NO_TEMPLATE)
     if not isinstance(encoder, TransformerEncoder):
         raise UserError(f"{recipe.base} is not a Transformers checkpoint: choose another --base.")
@@ -84,7 +84,7 @@ def find_base(recipe: Recipe, device: str) -> Base:
 
 
 def load_model(base: Base, recipe: Recipe, device: str) -> tuple[SentenceModel, Network]:
-    """Load the base for training; return the model, and the network that evaluates it."""
+    """Loads the base for training; returns the model, and the network that evaluates it."""
     network = load_network(base.encoder.checkpoint, Use(device=device), base.tokenizer.pad_id, tail=())
     transformer = network.model
     if recipe.dropout is not None:
@@ -117,7 +117,7 @@ def random_copy(model: SentenceModel, recipe: Recipe) -> nn.Module:
 
 
 def load_masked_language(base: Base, model: SentenceModel, device: str, *, tied: bool) -> nn.Module:
-    """Return a masked-language model around the encoder that is being trained."""
+    """Returns a masked-language model around the encoder that is being trained."""
     whole = masked_language_network(base.encoder.checkpoint)
     if whole is None or base.tokenizer.mask_id is None:
         raise UserError(
@@ -133,7 +133,7 @@ def load_masked_language(base: Base, model: SentenceModel, device: str, *, tied:
 
 
 def decay_at(decay: float | CosineDecay, step: int, steps: int) -> float:
-    """Return the decay at a step, counted from 0, of a training of `steps` steps.
+    """Returns the decay at a step, counted from 0, of a training of `steps` steps.
 
     >>> [round(decay_at(CosineDecay(kind="cosine", start=0.75, end=0.95), step, 4), 4) for step in range(5)]
     [0.75, 0.7793, 0.85, 0.9207, 0.95]
@@ -166,7 +166,7 @@ class TargetModel:
         self._pairs = [(slow, followed[name]) for name, slow in weights if slow is not followed[name]]
 
     def trained(self) -> list[nn.Parameter]:
-        """Return the copied weights that the optimiser trains, too."""
+        """Returns the copied weights that the optimiser trains, too."""
         return [weight for name in self.part.trained for weight in getattr(self.model, name).parameters()]
 
     @property
@@ -176,7 +176,7 @@ class TargetModel:
 
     @torch.no_grad()
     def follow(self, moment: str, step: int) -> None:
-        """Update m <- decay m + (1 - decay) f (ESimCSE, equation 5) if `moment` is the recipe's `update`."""
+        """Updates m <- decay m + (1 - decay) f (ESimCSE, equation 5) if `moment` is the recipe's `update`."""
         if self._pairs and self.part.update == moment:
             slow, fast = zip(*self._pairs, strict=True)
             torch._foreach_lerp_(list(slow), list(fast), 1 - decay_at(self.part.decay, step, self._steps))
@@ -188,12 +188,12 @@ class VectorQueue:
     def __init__(
         self, part: Queue, width: int, seed: int, device: str, encode: Callable[[Batch], Tensor] | None
     ) -> None:
-        """Fill it with random vectors; `encode` gives a batch's (N, d) vectors to push, None to push its keys."""
+        """Fills it with random vectors; `encode` gives a batch's (N, d) vectors to push, None to push its keys."""
         self.part, self._width, self._seed, self._device, self._encode = part, width, seed, device, encode
         self.vectors = self._initial()
 
     def columns(self) -> Tensor:
-        """Return the vectors that are negatives: (rows, d), without gradient."""
+        """Returns the vectors that are negatives: (rows, d), without gradient."""
         if self.part.uses is None or len(self.vectors) < self.part.size:
             return self.vectors
         newest_first = self.vectors if self.part.keeps == "first_rows" else self.vectors.flip(0)
@@ -218,14 +218,14 @@ class VectorQueue:
         self.vectors = state["vectors"].to(self.vectors.device)
 
     def _initial(self) -> Tensor:
-        """Return random unit vectors (MoCoSE, section 5.6)."""
+        """Returns random unit vectors (MoCoSE, section 5.6)."""
         rng = torch.Generator().manual_seed(self._seed)
         drawn = torch.randn((self.part.initial, self._width), generator=rng)
         return functional.normalize(drawn, dim=-1).to(self._device)
 
 
 def dropout_seed(recipe: Recipe, world: World, *names: str) -> Callable[[int], int]:
-    """Return the seed of a chunk's dropout by its first place."""
+    """Returns the seed of a chunk's dropout by its first place."""
     return lambda place: recipe.seed_of("dropout", *names, str(world.rank), str(place))
 
 
@@ -254,7 +254,7 @@ class TaskTerm:
         forward: Forward,
         world: World,
     ) -> None:
-        """Tokenise the table, and make the head; `scored` maps the pooled vector to the scored one."""
+        """Tokenises the table, and makes the head; `scored` maps the pooled vector to the scored one."""
         self.task, self.name, self.forward = task, task.name, forward
         self._model, self._scored, self._recipe, self._world = model, scored, recipe, world
         self.sides = tuple(_tokenized(sentences, recipe, base) for sentences in task.train.sentences)
@@ -267,7 +267,7 @@ class TaskTerm:
         self.head = nn.Sequential(nn.Dropout(part.dropout), linear).to(forward.device).train()
 
     def __call__(self, turn: int, scale: Callable[[Tensor], Tensor]) -> tuple[Tensor, LabelledBatch]:
-        """Add the gradient of scale(loss) of a turn to the parameters; return the weighted loss and the batch."""
+        """Adds the gradient of scale(loss) of a turn to the parameters; returns weighted loss and batch."""
         (rows,) = self.schedule.batches(turn)
         share = self._batch(rows[self._world.share(len(rows))])
         loss = torch.zeros((), device=self.forward.device)

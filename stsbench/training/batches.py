@@ -78,7 +78,7 @@ class TokenStore:
         return ids
 
     def lengths(self) -> NDArray[np.int64]:
-        """Return the sub-words of each row's first sentence, without special tokens: (rows,)."""
+        """Returns the sub-words of each row's first sentence, without special tokens: (rows,)."""
         lengths: NDArray[np.int64] = pc.list_value_length(self._sentences["tokens"]).to_numpy().astype(np.int64)
         return lengths[:: self.counts.columns]
 
@@ -97,7 +97,7 @@ def open_store(
     with_text: bool = False,
     progress: Progress = silent,
 ) -> TokenStore:
-    """Return the store of a corpus; build it if it does not exist."""
+    """Returns the store of a corpus; build it if it does not exist."""
     about = {**meaning, "layout": _LAYOUT, "limit": limit, "lower_case": lower_case, "with_text": with_text}
     folder = root / fingerprint(about)[:32]
     with writing(root):
@@ -124,7 +124,7 @@ def tokens_dir() -> Path:
 
 
 def clear_stores() -> int:
-    """Delete all stores and return the freed bytes. A running training keeps the store that it has open."""
+    """Deletes all stores and returns the freed bytes. A running training keeps the store that it has open."""
     freed = 0
     for about in sorted(tokens_dir().glob(f"[!.]*/{_ABOUT}")):
         with FileLock(_lock_of(about.parent)):
@@ -194,7 +194,7 @@ class Schedule:
         return step % self.steps_per_epoch == 0
 
     def batches(self, step: int) -> list[NDArray[np.int64]]:
-        """Return the rows of each batch of an optimiser step, counted from 0."""
+        """Returns the rows of each batch of an optimiser step, counted from 0."""
         epoch, place = divmod(step, self.steps_per_epoch)
         order, cuts = _epoch(self, epoch)
         start = place * self.accumulate
@@ -259,13 +259,13 @@ class Timetable:
         return len(self.epochs) - 1
 
     def turn(self, part: str, step: int) -> int | None:
-        """Return the number of a term's batch in a step, both counted from 0; None without the term."""
+        """Returns the number of a term's batch in a step, both counted from 0; None without the term."""
         turn = int(self.turns[part][step])
         return None if turn < 0 else turn
 
 
 def make_timetable(recipe: Recipe, sizes: Mapping[str, int]) -> Timetable:
-    """Return the terms of each step, given the number of batches of each term."""
+    """Returns the terms of each step, given the number of batches of each term."""
     epochs = [np.zeros(1)]
     taken: dict[str, list[NDArray[np.bool_]]] = {part: [] for part in sizes}
     for number, phase in enumerate(recipe.phases or (Phase(takes=(CONTRASTIVE, *recipe.tasks)),)):
@@ -314,7 +314,7 @@ class BatchReader:
     lower_case: bool = False
 
     def __call__(self, rows: NDArray[np.int64], *name: str) -> Batch:
-        """Return the batch of some rows; its draws follow from the seed and `name`."""
+        """Returns the batch of some rows; its draws follow from the seed and `name`."""
         hard = [self.store.tokens(row, 2) for row in rows.tolist()] if self.recipe.negatives.hard else []
         query, key = self._side("query", rows, name), self._side("key", rows, name)
         return Batch(query, key, self._around(hard, cut=True), name)

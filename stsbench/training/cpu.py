@@ -33,7 +33,7 @@ class NumpyDropout(nn.Dropout):
 
 
 def set_dropout(transformer: nn.Module, rate: float) -> None:
-    """Set every dropout of a Transformer, in its configuration too."""
+    """Sets every dropout of a Transformer, in its configuration too."""
     for module, name in dropout_places(transformer):
         setattr(module, name, rate)
     config: Any = transformer.config
@@ -43,7 +43,7 @@ def set_dropout(transformer: nn.Module, rate: float) -> None:
 
 
 def let_numpy_draw(transformer: Any) -> None:
-    """Let NumPy draw the masks of every dropout of a Transformer, those of its attention weights where it can."""
+    """Lets NumPy draw the masks of every dropout of a Transformer, those of its attention weights where it can."""
     for module in list(transformer.modules()):
         for place, child in module.named_children():
             if type(child) is nn.Dropout:
@@ -61,7 +61,7 @@ def let_numpy_draw(transformer: Any) -> None:
 
 @torch.no_grad()
 def numpy_draws(transformer: Any) -> bool:
-    """Return whether NumPy draws all masks of a Transformer in training, so torch's generator stays as it is."""
+    """Returns whether NumPy draws all masks of a Transformer in training, so torch's generator stays as it is."""
     if any(
         isinstance(module, nn.Dropout) and not isinstance(module, NumpyDropout) for module in transformer.modules()
     ):
@@ -74,7 +74,7 @@ def numpy_draws(transformer: Any) -> bool:
 
 
 def dropout_places(network: nn.Module) -> Iterator[tuple[nn.Module, str]]:
-    """Yield each place of a network that holds a rate of dropout: a module, and the name of its attribute."""
+    """Yields each place of a network that holds a rate of dropout: a module, and the name of its attribute."""
     for module in network.modules():
         if isinstance(module, nn.Dropout):
             yield module, "p"
@@ -84,7 +84,7 @@ def dropout_places(network: nn.Module) -> Iterator[tuple[nn.Module, str]]:
 
 @contextmanager
 def dropout_at(rate: float | None, *networks: nn.Module) -> Iterator[None]:
-    """Set every dropout of some networks to a rate within the context; None leaves them."""
+    """Sets every dropout of some networks to a rate within the context; None leaves them."""
     if rate is None:
         yield
         return
@@ -107,7 +107,7 @@ def draws(network: nn.Module) -> bool:
 
 
 def drawn_by_numpy(values: Tensor, rate: float) -> Tensor:
-    """Return the factor of each value: 0 with probability `rate`, else 1 / (1 - rate).
+    """Returns the factor of each value: 0 with probability `rate`, else 1 / (1 - rate).
 
     Values are on a CPU. The rate is above 0 and below 1, and rounded to a multiple of 1/65,536, at least one. The
     seed of each call is drawn from torch's generator, or that of `drawing_by`.
@@ -145,7 +145,7 @@ def _attention(  # noqa: PLR0917 - as Transformers calls it
     dropout: float = 0.0,
     **others: Any,
 ) -> tuple[Tensor, Tensor | None]:
-    """Return attention with dropout of its weights by NumPy's masks.
+    """Returns attention with dropout of its weights by NumPy's masks.
 
     Query, key and value are (rows, heads, width, d); the mask is true where a token is seen, (rows, 1, width,
     width). Evaluation, and attention that differs from BERT's, is Transformers' own.
@@ -185,7 +185,7 @@ def passes_at_once(
     parameters: Sequence[Tensor],
     groups: Sequence[Sequence[int]],
 ) -> Tensor:
-    """Return the concatenated results of `compute` for each part, with gradients to parts and parameters.
+    """Returns the concatenated results of `compute` for each part, with gradients to parts and parameters.
 
     Args:
         compute: from a part's number and the part to a tensor (rows, d); called in several threads.

@@ -40,11 +40,11 @@ class World:
         return self.rank == 0
 
     def share(self, rows: int) -> slice:
-        """Return this process's share of `rows` rows: contiguous, and of nearly equal size."""
+        """Returns this process's share of `rows` rows: contiguous, and of nearly equal size."""
         return self._shares(rows)[self.rank]
 
     def gather(self, own: Tensor, rows: int) -> Tensor:
-        """Return the rows of all processes, (rows, d), with gradient to this one's share, (n, d)."""
+        """Returns the rows of all processes, (rows, d), with gradient to this one's share, (n, d)."""
         if self.size == 1:
             return own
         shares = self._shares(rows)
@@ -59,7 +59,7 @@ class World:
         return torch.cat(parts)
 
     def add_up(self, value: Tensor) -> Tensor:
-        """Return the sum of a tensor over all processes, without gradient."""
+        """Returns the sum of a tensor over all processes, without gradient."""
         value = value.detach().clone()
         if self.size > 1:
             dist.all_reduce(value)
@@ -91,7 +91,7 @@ class World:
 
 
 def join_world(device: str) -> tuple[World, str]:
-    """Join the group of processes; return it and this one's device."""
+    """Joins the group of processes; returns it and this one's device."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
         return World(), device
@@ -119,7 +119,7 @@ class Graphs:
     def __call__(
         self, model: Any, embedded: Tensor, mask: Tensor, dropout: float | None, seed: int | None
     ) -> Tensor:
-        """Return the pooled vectors of a padded chunk, from a recording or not."""
+        """Returns the pooled vectors of a padded chunk, from a recording or not."""
         shape = (id(model), *embedded.shape, dropout, torch.is_grad_enabled())
         key = (*shape, self._turns[shape])
         self._turns[shape] += 1
@@ -163,7 +163,7 @@ def _record(module: _Pass, embedded: Tensor, mask: Tensor) -> Callable[[Tensor, 
 
 @contextmanager
 def deterministic(device: str, wanted: bool) -> Iterator[None]:
-    """Let torch use deterministic kernels only, on a GPU; a CPU has no others."""
+    """Lets torch use deterministic kernels only, on a GPU; a CPU has no others."""
     if not wanted or not device.startswith("cuda"):
         yield
         return

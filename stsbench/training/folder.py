@@ -47,7 +47,7 @@ class RunFolder:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep a second process from training here; delete the temporary files of killed writers."""
+        """Keeps a second process from training here; deletes the temporary files of killed writers."""
         from filelock import FileLock, Timeout
 
         with writing(self.path):
@@ -196,14 +196,14 @@ class Keeper:
     _best_files: dict[str, str] = field(default_factory=dict)
 
     def offer(self, step: int, score: float) -> None:
-        """Keep the weights if the score is the best; the first of equal scores wins."""
+        """Keeps the weights if the score is the best; the first of equal scores wins."""
         if self.best is None or score > self.best.score:
             self.best = Best(step, score)
             weights = self.writer.model.state_dict()
             self._weights = {name: tensor.detach().clone() for name, tensor in weights.items()}
 
     def save(self, step: int, state: Mapping[str, Any], log_size: int) -> None:
-        """Write the best checkpoint and this step's, then the state, which commits them."""
+        """Writes the best checkpoint and this step's, then the state, which commits them."""
         if self.best is not None and self._weights is not None:
             checkpoint = self.folder.checkpoint(self.best.step)
             self.writer.write(self._weights, checkpoint)
@@ -230,7 +230,7 @@ class Keeper:
                 shutil.rmtree(path)
 
     def load(self, device: str) -> dict[str, Any] | None:
-        """Return the last saved state, with its `step` and `log_size`; None without any."""
+        """Returns the last saved state, with its `step` and `log_size`; None without any."""
         if not self.folder.state.is_file():
             return None
         state = load_state(self.folder.state, device)
@@ -256,7 +256,7 @@ def save_state(path: Path, state: Mapping[str, Any]) -> None:
 
 
 def load_state(path: Path, device: str) -> dict[str, Any]:
-    """Read a state without running code in it."""
+    """Reads a state without running code in it."""
     import torch
 
     try:
@@ -271,7 +271,7 @@ def load_state(path: Path, device: str) -> dict[str, Any]:
 
 
 def copy_checkpoint(checkpoint: Path, folder: Path) -> None:
-    """Copy a checkpoint's files into the folder of the training, its configuration last."""
+    """Copies a checkpoint's files into the folder of the training, its configuration last."""
     with writing(folder):
         files = [path.relative_to(checkpoint) for path in files_below(checkpoint)]
         last = {Path("modules.json"), Path("config.json")}
@@ -285,7 +285,7 @@ def copy_checkpoint(checkpoint: Path, folder: Path) -> None:
 
 @contextmanager
 def _library_errors() -> Iterator[None]:
-    """Turn the errors of torch's and safetensors' writers back into the system's OSError."""
+    """Turns the errors of torch's and safetensors' writers back into the system's OSError."""
     from safetensors import SafetensorError
 
     try:

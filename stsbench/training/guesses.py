@@ -23,7 +23,7 @@ IGNORED = -100
 
 
 def masked_language_network(checkpoint: Checkpoint) -> Any:
-    """Return a checkpoint's masked-language model; None if its head is not trained."""
+    """Returns a checkpoint's masked-language model; None if its head is not trained."""
     from transformers import AutoModelForMaskedLM
 
     with quiet_transformers():
@@ -36,7 +36,7 @@ def masked_language_network(checkpoint: Checkpoint) -> Any:
 
 @cache
 def guesser(name: str) -> "Guesser":
-    """Return a masked-language model, loaded at the first call."""
+    """Returns a masked-language model, loaded at the first call."""
     checkpoint = find_checkpoint(resolve(name).name)
     tokenizer = Tokenizer(checkpoint, trust_remote_code=False)
     network = masked_language_network(checkpoint)
@@ -62,7 +62,7 @@ class Guesser:
         return self
 
     def fill(self, sentences: Sequence[Sequence[str | None]]) -> list[list[str]]:
-        """Return sentences with the best guess for each open word (None), nothing beyond the model's length."""
+        """Returns sentences with the best guess for each open word (None), nothing beyond the model's length."""
         mask = str(self.tokenizer.mask)
         texts = [" ".join(mask if word is None else word for word in words) for words in sentences]
         sequences = self.tokenizer(texts, model_limit(self.checkpoint))
@@ -111,7 +111,7 @@ def mask_tokens(
     around: tuple[int, int],
     rng: np.random.Generator,
 ) -> tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]]:
-    """Return masked copies of sequences, and labels: the token if it is to be predicted, else `IGNORED`.
+    """Returns masked copies of sequences, and labels: the token if it is to be predicted, else `IGNORED`.
 
     Each sub-word is chosen with probability `share`, of which 80 % are masked, 10 % become a random token and 10 %
     stay (BERT, section 3.1). `around` has the numbers of special tokens before and after, which are never chosen.

@@ -85,7 +85,7 @@ class Layers(RecipePart):
 
 
 def random_dense(before: int, after: int, std: float) -> "nn.Linear":
-    """Return a dense layer with normal weights of deviation `std` and zero bias, as in Transformers' BERT."""
+    """Returns a dense layer with normal weights of deviation `std` and zero bias, as in Transformers' BERT."""
     from torch import nn
 
     dense = nn.Linear(before, after)

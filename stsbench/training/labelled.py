@@ -33,7 +33,7 @@ _HELD_OUT = 0.1
 
 
 def corpus_sentence(texts: Iterable[str], data_dirs: Sequence[Path] = ()) -> str:
-    """Return how many scored sentences a corpus contains; empty, without reading it, if no set is available."""
+    """Returns how many scored sentences a corpus contains; empty, without reading it, if no set is available."""
     sets, absent = read_splits(SCORED, data_dirs)
     if not sets:
         return ""
@@ -95,7 +95,7 @@ class LabelledTask:
 
 
 def read_tasks(recipe: Recipe, data_dirs: Sequence[str | Path] = ()) -> list[LabelledTask]:
-    """Read the tables of all tasks of a recipe; scored pairs are also looked for in `data_dirs`."""
+    """Reads the tables of all tasks of a recipe; scored pairs are also looked for in `data_dirs`."""
     if all(part.sentences == 1 for part in recipe.tasks.values()):
         return [_read_task(name, recipe, {}, ()) for name in recipe.tasks]
     sets, absent = read_splits(SCORED, [Path(folder) for folder in data_dirs])
@@ -158,7 +158,7 @@ def _read_task(
 
 
 def _shared(sets: Mapping[str, frozenset[tuple[int, int]]], pairs: Iterable[tuple[int, int]]) -> str:
-    """Return how many distinct pairs are in which sets; empty if none is."""
+    """Returns how many distinct pairs are in which sets; empty if none is."""
     distinct = frozenset(pairs)
     counts = [f"{count:,} of {name}" for name, scored in sets.items() if (count := len(scored & distinct))]
     return listed(counts)

@@ -54,7 +54,7 @@ class LiveEncoder(Wrapper):
         return self.base.token_budget
 
     def prepare(self, *, weights: bool) -> None:
-        """Do nothing: it is loaded."""
+        """Does nothing: it is loaded."""
 
     def tokenize(self, texts: Sequence[str]) -> Tokenized:
         return self.base.tokenize(texts)
@@ -109,7 +109,7 @@ def _finite(score: float) -> float | None:
 
 
 def best_of(log: Sequence[dict[str, Any]]) -> Best:
-    """Return the best score of a training log.
+    """Returns the best score of a training log.
 
     >>> best_of([{"kind": "dev", "step": 5, "dev": 0.8, "best": 0.8, "best_step": 5}])
     Best(step=5, score=0.8)
@@ -148,7 +148,7 @@ class Log:
             listener(line)
 
     def commit(self) -> int:
-        """Flush the log to the disk; return its size in bytes."""
+        """Flushes the log to the disk; returns its size in bytes."""
         if self.path is None:
             return 0
         with writing(self.path), self.path.open("ab") as stream:
@@ -156,13 +156,13 @@ class Log:
             return stream.tell()
 
     def cut_back(self, size: int) -> None:
-        """Cut off the lines after the first `size` bytes, whose steps will be repeated."""
+        """Cuts off the lines after the first `size` bytes, whose steps will be repeated."""
         if self.path is not None and self.path.exists():
             os.truncate(self.path, size)
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """Return the lines of a log, each an object with its `kind` and its `step`."""
+    """Returns the lines of a log, each an object with its `kind` and its `step`."""
     try:
         lines = [parse_json(content) for content in path.read_text(encoding="utf-8").splitlines()]
     except OSError as error:
@@ -175,7 +175,7 @@ def read_log(path: Path) -> list[dict[str, Any]]:
 
 
 def log_frame(lines: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """Return the losses and dev scores of a log.
+    """Returns the losses and dev scores of a log.
 
     Returns:
         A row for each line that has one, in the order of the log: `step`, `loss` (the mean since the last line),
@@ -192,7 +192,7 @@ def log_frame(lines: Sequence[dict[str, Any]]) -> pd.DataFrame:
 
 
 def of_tasks(line: dict[str, Any]) -> Iterator[tuple[str, float | None]]:
-    """Yield the losses and scores of tasks in a line, with the names of their columns."""
+    """Yields the losses and scores of tasks in a line, with the names of their columns."""
     for name, loss in line.get("losses", {}).items():
         yield f"{name} loss", loss
     for name, scores in line.get("tasks", {}).items():
@@ -216,7 +216,7 @@ class Meter:
     def add(
         self, loss: "Tensor", batches: "Sequence[Batch | LabelledBatch]", parts: "Mapping[str, Tensor]"
     ) -> None:
-        """Count a step; `parts` are the terms of its loss, to log their means."""
+        """Counts a step; `parts` are the terms of its loss, to log their means."""
         self.losses.append(loss)
         for name, part in parts.items():
             self.parts.setdefault(name, []).append(part)

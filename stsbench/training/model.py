@@ -26,7 +26,7 @@ def autocast(device: str, precision: str) -> AbstractContextManager[Any]:
 
 
 def pooled(pooling: Pooling, states: Tensor, mask: Tensor) -> Tensor:
-    """Return the vectors of `poolers.read_vectors` for a last layer padded on the right, with the fewest kernels.
+    """Returns the vectors of `poolers.read_vectors` for a last layer padded on the right, with the fewest kernels.
 
     Args:
         pooling: of the recipe.
@@ -84,7 +84,7 @@ class SentenceModel(nn.Module):
         return int(self.transformer.config.hidden_size)  # type: ignore[union-attr, arg-type]
 
     def positions(self, mask: Tensor) -> Tensor:
-        """Return the position ids of the model: (rows, width)."""
+        """Returns the position ids of the model: (rows, width)."""
         # RoBERTa and similar models count from the padding id on.
         embeddings = getattr(self.transformer, "embeddings", None)
         counts_on = getattr(embeddings, "create_position_ids_from_inputs_embeds", None) is not None
@@ -94,7 +94,7 @@ class SentenceModel(nn.Module):
     def forward(
         self, embedded: Tensor, mask: Tensor, attended: Tensor | None, positions: Tensor | None = None
     ) -> Tensor:
-        """Return the pooled vectors, before any head.
+        """Returns the pooled vectors, before any head.
 
         Args:
             embedded: (rows, width, d) token embeddings.
@@ -111,7 +111,7 @@ class SentenceModel(nn.Module):
         return pooled(self._pooling, states.last_hidden_state, mask)
 
     def padded(self, embedded: Tensor, mask: Tensor) -> Tensor:
-        """Return the pooled vectors of a chunk, treated as padded: to look at its mask would make a GPU wait."""
+        """Returns the pooled vectors of a chunk, treated as padded: to look at its mask would make a GPU wait."""
         rows, width = mask.shape
         vectors: Tensor = self(embedded, mask, mask.bool()[:, None, None, :].expand(rows, 1, width, width))
         return vectors
@@ -143,7 +143,7 @@ class Chunk:
 def chunks_of(
     sequences: Sequences, rows: int | None, pad_id: int, *, multiple: int = 1, tokens: int | None = None
 ) -> list[Chunk]:
-    """Return the sequences in chunks of similar length, the longest first, padded to a multiple of `multiple`.
+    """Returns the sequences in chunks of similar length, the longest first, padded to a multiple of `multiple`.
 
     A chunk has `rows` sequences (None: all), or else about `tokens` tokens.
     """
@@ -157,7 +157,7 @@ def chunks_of(
 
 
 def ends_by_tokens(lengths: Sequence[int], most: int) -> list[int]:
-    """Return where chunks of as many tokens end, an even number of them, so that two threads share the work.
+    """Returns where chunks of as many tokens end, an even number of them, so that two threads share the work.
 
     Their number depends on no core: chunks have their own draws, which a seed must fix.
 
@@ -213,7 +213,7 @@ class Forward:
         )
 
     def move(self, tensor: Tensor) -> Tensor:
-        """Return a tensor on the model's device, without waiting for the copy."""
+        """Returns a tensor on the model's device, without waiting for the copy."""
         pinned = tensor.pin_memory() if self.device.startswith("cuda") else tensor
         return pinned.to(self.device, non_blocking=True)
 
@@ -228,7 +228,7 @@ class Forward:
         dropout: float | None = None,
         altered: Callable[[Tensor, Chunk], Tensor] | None = None,
     ) -> Tensor:
-        """Return (sequences, d) float32 vectors of the chunks' sequences, in the order of the batch.
+        """Returns (sequences, d) float32 vectors of the chunks' sequences, in the order of the batch.
 
         Args:
             model: the encoder and its pooling.
@@ -335,5 +335,5 @@ def _embedding_layer(model: SentenceModel, cutoffs: Sequence[Cutoff], mask: Tens
 
 
 def at_least_single(values: Tensor) -> Tensor:
-    """Return values in half precision as float32, for losses."""
+    """Returns values in half precision as float32, for losses."""
     return values.to(torch.promote_types(values.dtype, torch.float32))

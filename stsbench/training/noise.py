@@ -20,11 +20,11 @@ class NoisePart(RecipePart):
     """A noise: methods that a subclass does not override change nothing."""
 
     def for_batch(self, rng: "np.random.Generator") -> "NoisePart":
-        """Return the noise for one batch, with the draws that all of its sentences share."""
+        """Returns the noise for one batch, with the draws that all of its sentences share."""
         return self
 
     def embeddings(self, embedded: "Tensor", mask: "Tensor") -> "Tensor":
-        """Return the changed token embeddings.
+        """Returns the changed token embeddings.
 
         Args:
             embedded: (rows, width, d), from the table of word embeddings.
@@ -33,11 +33,11 @@ class NoisePart(RecipePart):
         return embedded
 
     def positions(self, positions: "Tensor", mask: "Tensor") -> "Tensor":
-        """Return the changed position of each token, (rows, width)."""
+        """Returns the changed position of each token, (rows, width)."""
         return positions
 
     def vectors(self, pooled: "Tensor") -> "Tensor":
-        """Return the changed pooled vectors, (rows, d)."""
+        """Returns the changed pooled vectors, (rows, d)."""
         return pooled
 
 
@@ -91,7 +91,7 @@ class Cutoff(NoisePart):
 
     @abstractmethod
     def kept(self, states: "Tensor", mask: "Tensor") -> "Tensor":
-        """Return which numbers stay, as booleans that broadcast to (rows, width, d)."""
+        """Returns which numbers stay, as booleans that broadcast to (rows, width, d)."""
 
     def chosen(self, among: "Tensor") -> "Tensor":
         import torch

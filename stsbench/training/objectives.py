@@ -39,7 +39,7 @@ def info_nce(
     in_batch: bool = True,
     similarity: str = "cosine",
 ) -> Tensor:
-    """Return the mean over i of -log(exp(s(q_i, k_i)/t) / sum of exp(s(q_i, c)/t) over all columns c).
+    """Returns the mean over i of -log(exp(s(q_i, k_i)/t) / sum of exp(s(q_i, c)/t) over all columns c).
 
     The columns are all keys (SimCSE, equation 1), all hard negatives (equation 5 and appendix: alpha multiplies
     the term of the row's own), and all queue vectors (ESimCSE, equation 6). Without `in_batch` the only key is the
@@ -81,7 +81,7 @@ def info_nce(
 
 
 def nt_xent(query: Tensor, key: Tensor, *, temperature: float) -> Tensor:
-    """Return the mean over both sides of the cross-entropy of finding a vector's partner.
+    """Returns the mean over both sides of the cross-entropy of finding a vector's partner.
 
     The negatives are all other vectors of both sides (SimCLR, Chen et al. 2020, algorithm 1; ConSERT, section 3).
 
@@ -139,11 +139,11 @@ class Adversary:
     _watched: list[tuple[Chunk, Tensor]] = field(default_factory=list)
 
     def watch(self, rows: int) -> None:
-        """Collect the embeddings of the next pass of a batch with `rows` rows on each side."""
+        """Collects the embeddings of the next pass of a batch with `rows` rows on each side."""
         self._rows, self._watched = rows, []
 
     def altered(self, embedded: Tensor, chunk: Chunk) -> Tensor:
-        """Return the embeddings of a chunk, (rows, width, d), plus the step."""
+        """Returns the embeddings of a chunk, (rows, width, d), plus the step."""
         if embedded.requires_grad:
             embedded.retain_grad()
             self._watched.append((chunk, embedded))
@@ -152,13 +152,13 @@ class Adversary:
         return embedded + self.part.step * self._of(chunk).sign().to(embedded.dtype)
 
     def learn(self, loss: Tensor) -> None:
-        """Compute the gradient of a clean pass, leaving that of the weights unchanged."""
+        """Computes the gradient of a clean pass, leaving that of the weights unchanged."""
         tensors = [embedded for _, embedded in self._watched]
         gradients = torch.autograd.grad(loss, tensors, allow_unused=True)
         self._take([(chunk, part) for (chunk, _), part in zip(self._watched, gradients, strict=True)])
 
     def remember(self) -> None:
-        """Keep the gradient of the backward pass for the next step, or delete the clean one."""
+        """Keeps the gradient of the backward pass for the next step, or delete the clean one."""
         if self.part.gradient == "own":
             self.gradient = None
         else:
@@ -228,7 +228,7 @@ class Contrastive:
     def _cached(
         self, batch: Batch, share: Batch, chunks: list[list[Chunk]], scale: Callable[[Tensor], Tensor]
     ) -> tuple[Tensor, Tensor]:
-        """Run it with the graph of one chunk at a time (Gao et al. 2021, gradient caching).
+        """Runs it with the graph of one chunk at a time (Gao et al. 2021, gradient caching).
 
         It computes all vectors without a graph, the loss's gradient at them, and then each chunk again with the
         same dropout to propagate that gradient to the weights.
@@ -248,7 +248,7 @@ class Contrastive:
         return loss, keys
 
     def _loss(self, vectors: list[Tensor], share: Batch, rows: int) -> tuple[Tensor, Tensor]:
-        """Return the loss and the vectors of all keys, given each branch's vectors of this process's share."""
+        """Returns the loss and the vectors of all keys, given each branch's vectors of this process's share."""
         sides: dict[str, Tensor] = {}
         for branch, part in zip(self.branches, vectors, strict=True):
             sizes = [len(getattr(share, side)) for side in branch.sides]
@@ -320,7 +320,7 @@ class MaskedLanguageTerm:
         return self.world.add_up(total)
 
     def masked(self, batch: Batch) -> list[tuple[Sequences, Sequences]]:
-        """Return masked copies of queries, keys and hard negatives, with their labels."""
+        """Returns masked copies of queries, keys and hard negatives, with their labels."""
         return [
             mask_tokens(
                 side,

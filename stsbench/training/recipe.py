@@ -88,7 +88,7 @@ class Recipe(RecipePart):
     @model_validator(mode="before")
     @classmethod
     def _queue_brings_a_target(cls, values: Any) -> Any:
-        """Add ESimCSE's target to a queue without one; removing a queue removes its target."""
+        """Adds ESimCSE's target to a queue without one; removing a queue removes its target."""
         negatives = values.get("negatives") if isinstance(values, dict) else None
         if not isinstance(negatives, dict) or "queue" not in negatives:
             return values
@@ -104,7 +104,7 @@ class Recipe(RecipePart):
         return self
 
     def seed_of(self, *names: str) -> int:
-        """Return the seed of the draws with some names; it follows from the recipe's seed."""
+        """Returns the seed of the draws with some names; it follows from the recipe's seed."""
         return int(generator(self.seed, *names).integers(2**63))
 
     @property
@@ -135,7 +135,7 @@ def _mistakes_of_tasks(recipe: Recipe) -> Iterator[str]:
 
 
 def _mistakes(recipe: Recipe) -> Iterator[str]:
-    """Yield a sentence, with the keys to change, for each combination of parts that does not work."""
+    """Yields a sentence, with the keys to change, for each combination of parts that does not work."""
     yield from _mistakes_of_tasks(recipe)
     negatives, queue = recipe.negatives, recipe.negatives.queue
     objective, target = recipe.objective, recipe.target
@@ -167,7 +167,7 @@ def _mistakes(recipe: Recipe) -> Iterator[str]:
 
 
 def file_places(values: Any) -> Iterator[tuple[dict[str, Any], str]]:
-    """Yield the places of file names in a recipe as plain data: each mapping, and the key in it.
+    """Yields the places of file names in a recipe as plain data: each mapping, and the key in it.
 
     They are the corpus, labelled tables, and the models of views.
     """
@@ -180,7 +180,7 @@ def file_places(values: Any) -> Iterator[tuple[dict[str, Any], str]]:
 
 
 def remarks_on_tests(recipe: Recipe) -> list[str]:
-    """Return a sentence for each way in which training reads test data."""
+    """Returns a sentence for each way in which training reads test data."""
     sentences = []
     if recipe.corpus.of_tasks:
         sentences.append(
@@ -198,7 +198,7 @@ def remarks_on_tests(recipe: Recipe) -> list[str]:
 
 @cache
 def recipe_names() -> tuple[str, ...]:
-    """Return the recipes that come with stsbench, each followed by its variants.
+    """Returns the recipes that come with stsbench, each followed by its variants.
 
     >>> {"esimcse-bert-base", "simcse-ablations:crop-10"} <= set(recipe_names())
     True
@@ -217,7 +217,7 @@ def recipe_list() -> pd.DataFrame:
 def read_recipe(
     recipe: str | Path, overrides: Sequence[str] = (), changes: Mapping[str, Any] | None = None
 ) -> Recipe:
-    """Read a recipe and validate it.
+    """Reads a recipe and validate it.
 
     A file may extend another (`extends: NAME`, a known recipe or a file in the same folder): a mapping changes key
     by key, unless it names another `kind`; any other value is replaced. The variant `NAME:VARIANT` is called
@@ -266,7 +266,7 @@ def _folder() -> Path:
 
 
 def _find(name: str, beside: Path = Path()) -> tuple[Path, str]:
-    """Return the file of a recipe, and the variant that its name ends with; empty without one."""
+    """Returns the file of a recipe, and the variant that its name ends with; empty without one."""
     if name in recipe_names():
         stem, _, variant = name.partition(":")
         return _folder() / f"{stem}.yaml", variant
@@ -282,7 +282,7 @@ def _find(name: str, beside: Path = Path()) -> tuple[Path, str]:
 
 
 def _layers(name: str, beside: Path = Path(), above: tuple[tuple[Path, str], ...] = ()) -> list[Draft]:
-    """Return the layers of keys that make a recipe, in order: its parent's, its own, its variant's."""
+    """Returns the layers of keys that make a recipe, in order: its parent's, its own, its variant's."""
     path, variant = place = _find(name, beside)
     if place in above:
         raise UserError(f"{path} extends itself, through {above[-1][0]}: remove one `extends`.")
@@ -321,7 +321,7 @@ def _variants(written: Draft) -> dict[str, dict[str, Any]]:
 
 
 def _merged(old: Any, new: Any) -> Any:
-    """Return old values with changes: mappings key by key, unless they name different kinds."""
+    """Returns old values with changes: mappings key by key, unless they name different kinds."""
     if (
         not isinstance(old, dict)
         or not isinstance(new, dict)
@@ -332,7 +332,7 @@ def _merged(old: Any, new: Any) -> Any:
 
 
 def read_change(override: str) -> tuple[str, Any]:
-    """Return the key and the value of a change, `optimiser.learning_rate=1e-5`."""
+    """Returns the key and the value of a change, `optimiser.learning_rate=1e-5`."""
     name, equals, text = override.partition("=")
     keys = name.strip().split(".")
     if not equals or not all(keys):

@@ -89,14 +89,14 @@ class Classification(_Task):
         return 1 if self.sentences == len(self.classes) == 2 else len(self.classes)
 
     def target(self, label: Label) -> float:
-        """Return the number of the class; raises a ValueError for any other label."""
+        """Returns the number of the class; raises a ValueError for any other label."""
         known = list(map(_comparable, self.classes))
         if _comparable(label) not in known:
             raise ValueError(f"the label {label!r} is not one of the classes, {', '.join(map(str, self.classes))}")
         return float(known.index(_comparable(label)))
 
     def losses(self, outputs: "Tensor", targets: "Tensor") -> "Tensor":
-        """Return the loss of each row, (N,), for (N, outputs) outputs of the head and (N,) targets."""
+        """Returns the loss of each row, (N,), for (N, outputs) outputs of the head and (N,) targets."""
         from torch.nn import functional
 
         if self.outputs == 1:
@@ -128,7 +128,7 @@ class Regression(_Task):
         return self
 
     def target(self, label: Label) -> float:
-        """Return the score scaled to 0 .. 1; raises a ValueError for any other label."""
+        """Returns the score scaled to 0 .. 1; raises a ValueError for any other label."""
         low, high = self.scale
         score = None if isinstance(label, bool) else number(str(label))
         if score is None:

@@ -73,7 +73,7 @@ class Training(Result):
         return log_frame(self.log)
 
     def table(self) -> Tables:
-        """Return a row with the dev score before and of the best checkpoint, and the last loss."""
+        """Returns a row with the dev score before and of the best checkpoint, and the last loss."""
         losses = [line["loss"] for line in self.log if "loss" in line]
         before = next((line["dev"] for line in self.log if "dev" in line), None)
         kept = self.record.scores[0].value
@@ -93,11 +93,11 @@ class Training(Result):
         return Tables([Table(pd.DataFrame([row]), caption, name="training", notes=remarks)])
 
     def plot(self) -> "Figure":
-        """Draw the dev curve next to a published one."""
+        """Draws the dev curve next to a published one."""
         return draw_dev_curve(self.frame, self.recipe, self.steps)
 
     def to_dict(self) -> Any:
-        """Return the record as plain data, with the training under `training`."""
+        """Returns the record as plain data, with the training under `training`."""
         best = {"step": self.best.step, "dev": self.record.scores[0].value}
         training = {
             "folder": str(self.folder),
@@ -153,7 +153,7 @@ def train(
     notice: Callable[[str], None] = lambda _: None,
     command: str = "",
 ) -> Training:
-    """Train a sentence encoder by a recipe, or resume a stopped training.
+    """Trains a sentence encoder by a recipe, or resume a stopped training.
 
     Processes started by `torchrun` or `accelerate launch` share the work; the first one scores and saves.
 
@@ -229,7 +229,7 @@ def train(
 
 @contextmanager
 def _interrupt_names_resume(folder: RunFolder) -> Iterator[None]:
-    """Name the command that resumes: the same command would refuse, as the training has begun."""
+    """Names the command that resumes: the same command would refuse, as the training has begun."""
     try:
         yield
     except BaseException as error:
@@ -248,7 +248,7 @@ def _refuse_with_resume(**given: Any) -> None:
 
 
 def _publish(job: Job, steps: int) -> None:
-    """Publish the best checkpoint with its record on the dev set; if it is killed, resuming does it again."""
+    """Publishes the best checkpoint with its record on the dev set; if it is killed, resuming does it again."""
     folder, log = job.folder, read_log(job.folder.log)
     best = best_of(log)
     copy_checkpoint(folder.checkpoint(best.step), folder.path)

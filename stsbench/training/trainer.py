@@ -124,7 +124,7 @@ class Trainer:
         self.descent = Descent(dict.fromkeys(trained), recipe.optimiser, steps, device, recipe.precision)
 
     def step(self, number: int) -> Step:
-        """Take an optimiser step, counted from 0."""
+        """Takes an optimiser step, counted from 0."""
         losses: dict[str, Tensor] = {}
         batches: list[Batch | LabelledBatch] = []
         if self.graphs is not None:
@@ -146,7 +146,7 @@ class Trainer:
         return Step(parts[0] if len(parts) == 1 else torch.stack(parts).sum(), batches, rate, losses)
 
     def _contrastive(self, turn: int, number: int) -> tuple[Tensor, list[Batch]]:
-        """Run the objective on the corpus's batches number `turn`; return their mean loss and the batches."""
+        """Runs the objective on the corpus's batches number `turn`; returns their mean loss and the batches."""
         if self.queue is not None and self.schedule.starts_epoch(turn):
             self.queue.start_epoch()
         rows = self.schedule.batches(turn)
@@ -177,7 +177,7 @@ class Trainer:
 
 
 def _branches(recipe: Recipe, model: SentenceModel, target: TargetModel | None) -> tuple[Branch, ...]:
-    """Return the branches of a batch: one for all sides if they are treated alike, which pads less."""
+    """Returns the branches of a batch: one for all sides if they are treated alike, which pads less."""
     of_query, of_key, own_masks = recipe.noise.query.parts, recipe.noise.key.parts, recipe.noise.masks == "own"
     by_target = target is not None and target.part.encodes == "keys"
     if of_query == of_key and own_masks and recipe.predictor is None and not by_target:
@@ -217,7 +217,7 @@ def _queue(
 
 
 def learning_rate(part: Optimiser, step: int, steps: int) -> float:
-    """Return the rate of a step: linear warm-up over the share `warmup` of all steps, then linear decay to zero.
+    """Returns the rate of a step: linear warm-up over the share `warmup` of all steps, then linear decay to zero.
 
     >>> part = Optimiser(learning_rate=1.0, warmup=0.5)
     >>> [learning_rate(part, step, 4) for step in range(4)]
@@ -249,11 +249,11 @@ class Descent:
         self._scaler = torch.amp.GradScaler(device.partition(":")[0], enabled=precision == "fp16")
 
     def scale(self, losses: int) -> Callable[[Tensor], Tensor]:
-        """Return the scaling of each of the `losses` losses of a step."""
+        """Returns the scaling of each of the `losses` losses of a step."""
         return lambda loss: self._scaler.scale(loss / losses)
 
     def step(self, step: int) -> float:
-        """Take step number `step`, counted from 0, with the current gradients; return its rate."""
+        """Takes step number `step`, counted from 0, with the current gradients; returns its rate."""
         rate = learning_rate(self._part, step, self._steps)
         for group in self._adam.param_groups:
             group["lr"] = rate

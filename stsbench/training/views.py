@@ -26,7 +26,7 @@ class TextView(RecipePart):
     """A view of the sentence before it is tokenised; overrides `text`, or `texts` to compute a batch at once."""
 
     def require(self, device: str) -> tuple[Path, ...]:
-        """Return the files that it reads besides the sentences, before a training begins or resumes.
+        """Returns the files that it reads besides the sentences, before a training begins or resumes.
 
         Args:
             device: where models among the files will compute.
@@ -129,7 +129,7 @@ class Crop(TextView):
     rate: float = Field(gt=0, lt=1)
 
     def text(self, sentence: str, rng: np.random.Generator) -> str:
-        """Return consecutive words; their start is uniform.
+        """Returns consecutive words; their start is uniform.
 
         >>> Crop(kind="crop", rate=0.5).text("a b c d", np.random.default_rng(0))
         'c d'
@@ -198,7 +198,7 @@ class MaskedPrediction(TextView):
 
     @abstractmethod
     def masked(self, words: list[str], rng: np.random.Generator) -> list[str | None]:
-        """Return the words of a sentence, with None where the model writes one."""
+        """Returns the words of a sentence, with None where the model writes one."""
 
 
 class MaskedInsertion(MaskedPrediction):
@@ -264,7 +264,7 @@ class Views(RecipePart):
 
 
 def doubled(size: int, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return 1 for each of `size` positions that is doubled, else 0.
+    """Returns 1 for each of `size` positions that is doubled, else 0.
 
     Their number is uniform on 0 .. `most` (equation 3), but at most `size`; which ones is uniform (equation 4).
     """

@@ -102,7 +102,7 @@ class SE:
             self.list_tasks += [*(name + _FINE_TUNED for name in SUPERVISED), _DEV]
 
     def eval(self, name: str | list[str]) -> dict[str, Any]:
-        """Evaluate one task, or each of a list.
+        """Evaluates one task, or each of a list.
 
         Raises:
             UserError: if there is no such task, its data is missing or broken, or the batcher returns no
@@ -135,7 +135,7 @@ class SE:
         return []
 
     def _evaluator(self, name: str) -> Callable[[], dict[str, Any]]:
-        """Read a task's data; return what evaluates it."""
+        """Reads a task's data; returns what evaluates it."""
         if name in _UNOFFERED:
             raise UserError(f"{name} cannot be evaluated: {_UNOFFERED[name]}.")
         if name not in self.list_tasks:

@@ -61,7 +61,7 @@ Similarity = Callable[[NDArray[Any], NDArray[Any]], float]
 
 
 def evaluate_labelled(data: LabelledData, script: Script) -> dict[str, Any]:
-    """Return `acc`, `devacc`, `ndev` and `ntest`, and `f1` of MRPC."""
+    """Returns `acc`, `devacc`, `ndev` and `ntest`, and `f1` of MRPC."""
     require(MODELS, f"the classifier of {data.task}")
     sides = [name for name in SIDES if data.items[name].notna().all()]
     # Batches follow the sorted rows, as in the original: less padding for the script's encoder.
@@ -84,7 +84,7 @@ def _classifier(data: LabelledData, params: dotdict) -> Classifier:
 
 
 def _device_of(params: dotdict) -> str:
-    """Return the device of classifiers: `params.device`, else CUDA if it is available."""
+    """Returns the device of classifiers: `params.device`, else CUDA if it is available."""
     if params.device:
         return str(params.device)
     import torch
@@ -93,7 +93,7 @@ def _device_of(params: dotdict) -> str:
 
 
 def evaluate_similarity(data: StsData, script: Script, *, pooled: bool) -> dict[str, Any]:
-    """Return the correlations of each subset (of each split, for a task without subsets), and `all` of them.
+    """Returns the correlations of each subset (of each split, for a task without subsets), and `all` of them.
 
     Args:
         data: STS12 to STS16, or splits of another.
@@ -107,7 +107,7 @@ def evaluate_similarity(data: StsData, script: Script, *, pooled: bool) -> dict[
 
 
 def evaluate_splits(data: StsData, script: Script, *, trained: bool) -> Results:
-    """Return what `evaluate_similarity` does of the splits of a task, and the regressor, each when it is read.
+    """Returns what `evaluate_similarity` does of the splits of a task, and the regressor, each when it is read.
 
     The test split is encoded before it returns, the others when one of their keys is read; those that
     `params.splits` names are all encoded at once, and there are no others.
@@ -125,7 +125,7 @@ def evaluate_splits(data: StsData, script: Script, *, trained: bool) -> Results:
     later = prepared.kept()
 
     def read(*splits: str) -> dict[str, Any]:
-        """Return the correlations of splits, and of all splits together."""
+        """Returns the correlations of splits, and of all splits together."""
         _vectors_of(*splits)
         return _similarities({split: groups[split] for split in splits}, vectors, params, pooled=True)
 
@@ -200,7 +200,7 @@ def _correlations(values: NDArray[np.float64], gold: NDArray[np.float64]) -> dic
 
 
 def evaluate_regressor(data: StsData, script: Script, *, stop_by: StopBy) -> Results:
-    """Return what the trained regressor scores: the original's `STSBenchmark` and `SICKRelatedness`."""
+    """Returns what the trained regressor scores: the original's `STSBenchmark` and `SICKRelatedness`."""
     require(MODELS, f"the trained regressor of {data.task}")
     first, second = encode_sides(data.pairs, SIDES, pair_order(data.pairs), script)
     scores = _regression(data, first, second, script.params, stop_by)
@@ -238,7 +238,7 @@ _PROBING = Source(
 
 
 def load_probing(task: str, data_dirs: Sequence[Path]) -> LabelledData:
-    """Read a probing task, by SentEval's name: lines of split, label and sentence, separated by tabs."""
+    """Reads a probing task, by SentEval's name: lines of split, label and sentence, separated by tabs."""
     path = find_root(_PROBING, [FILES[task]], task, data_dirs) / FILES[task]
     rows = []
     for number, line in enumerate(decode(read_bytes(path), path, "utf-8").split("\n"), start=1):

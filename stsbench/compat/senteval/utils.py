@@ -11,25 +11,25 @@ class dotdict(dict[str, Any]):
     """A dictionary whose entries are attributes too; an absent one is None."""
 
     def __getattr__(self, name: str) -> Any:
-        """Return an entry, or None."""
+        """Returns an entry, or None."""
         return self.get(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Set an entry."""
+        """Sets an entry."""
         self[name] = value
 
     def __delattr__(self, name: str) -> None:
-        """Delete an entry."""
+        """Deletes an entry."""
         del self[name]
 
 
 def cosine(u: NDArray[Any], v: NDArray[Any]) -> float:
-    """Return the cosine of two vectors, NaN if one is zero."""
+    """Returns the cosine of two vectors, NaN if one is zero."""
     return float(np.dot(u, v) / (np.linalg.norm(u) * np.linalg.norm(v)))
 
 
 def create_dictionary(sentences: Iterable[Sequence[str]]) -> tuple[list[str], dict[str, int]]:
-    """Return the words of token lists, `<s>`, `</s>` and `<p>` first, then by count; and each word's place.
+    """Returns the words of token lists, `<s>`, `</s>` and `<p>` first, then by count; and each word's place.
 
     >>> create_dictionary([["an", "owl"], ["owl"]])[1]["owl"]
     3

@@ -109,8 +109,7 @@ __all__ = [
     "train",
 ]
 
-# Where public names live, other than the verbs of analyses. Nothing is imported before it is used:
-# `stsbench --help` needs no NumPy.
+# Where public names live, other than analyses. Nothing is imported before it is used.
 _HOMES = {
     "Classification": "stsbench.scoring.settings:Classification",
     "Intervals": "stsbench.scoring.settings:Intervals",
@@ -127,7 +126,6 @@ _HOMES = {
     "diagnose": "stsbench.diagnosis.diagnose:diagnose",
     "embed": "stsbench.encoders.embedded:embed",
     "evaluate": "stsbench.scoring.measure:evaluate",
-    "explain": "stsbench.analysis.explain:explain",
     "explore": "stsbench.browsing.explore:explore",
     "export_results": "stsbench.records.export:export_results",
     "embed_file": "stsbench.encoders.embedded:embed_file",

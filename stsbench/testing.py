@@ -14,8 +14,6 @@ from stsbench.records.record import RunRecord
 
 __all__ = ["SENTENCES", "assert_matches_published", "assert_no_worse", "assert_same_vectors"]
 
-_COARSER = ("fp32", "fp16", "bf16", "int8")
-
 
 def assert_matches_published(
     run: RunRecord | str | Path, against: str = AUTO, tolerance: float = TOLERANCE
@@ -85,9 +83,10 @@ def assert_same_vectors(
         UserError: if they cannot be compared.
     """
     __tracebackhide__ = True
-    if precision not in _COARSER:
-        raise UserError(f"precision {precision!r}: choose one of {', '.join(_COARSER)}.")
+    precisions = ["fp32", "fp16", "bf16", "int8"]
+    if precision not in precisions:
+        raise UserError(f"precision {precision!r}: choose one of {', '.join(precisions)}.")
     result = diagnose_vectors(reference, vectors, sentences)
-    if result.exit_code or _COARSER.index(result.precision) > _COARSER.index(precision):
+    if result.exit_code or precisions.index(result.precision) > precisions.index(precision):
         raise AssertionError("\n".join([result.sentence, str(result.table())]))
     return result

@@ -6,6 +6,7 @@
 'sample'
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from stsbench._version import __version__
@@ -126,6 +127,7 @@ _HOMES = {
     "diagnose": "stsbench.diagnosis.diagnose:diagnose",
     "embed": "stsbench.encoders.embedded:embed",
     "evaluate": "stsbench.scoring.measure:evaluate",
+    "explain": "stsbench.analysis.explain:explain",
     "explore": "stsbench.browsing.explore:explore",
     "export_results": "stsbench.records.export:export_results",
     "embed_file": "stsbench.encoders.embedded:embed_file",
@@ -147,8 +149,6 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
     if name in _HOMES:
         module, _, attribute = _HOMES[name].partition(":")
         return getattr(import_module(module), attribute)

@@ -66,7 +66,7 @@ def diagnose(
 
     Encodes once, with all poolings in one forward pass, and scores every pooling, aggregation, split, metric,
     text, maximum length and similarity. If none explains the number, it tries prompts, templates, layers,
-    precisions, attention and padding within a time budget.
+    precisions and attention within a time budget.
 
     Examples:
     * `stsbench diagnose runs/mine`

@@ -188,12 +188,11 @@ def search_further(
 
     No forward pass starts after `seconds`.
     """
-    ways, innocent = ways_to_read(case)
     passes: dict[Reading, list[Way]] = defaultdict(list)
-    for way in ways:
+    for way in ways_to_read(case):
         passes[way.reading.forward_pass].append(way)
     tasks = sorted(data.own(protocol.text), key=lambda pairs: len(pairs.data.pairs))
-    begun, further = time.perf_counter(), Further(innocent)
+    begun, further = time.perf_counter(), Further()
     for number, group in enumerate(passes.values(), 1):
         name = group[0].changes[0].label + (f" and {len(group) - 1} more" if len(group) > 1 else "")
         pooled = [each for way in group for each in with_poolings(case, way, encoded.vectors)]
@@ -272,9 +271,8 @@ def diagnose(
     """Finds the setting that gives a number that was measured elsewhere.
 
     Everything is encoded once, with all poolings from one forward pass. The settings that give the claim are
-    ranked by the number of changed choices, then by distance. If none does, other ways of using it are tried:
-    prompts, templates, rules for the sentence, layers, precisions, attention, padding. Only what can matter to the
-    checkpoint is tried; `notes` names the rest.
+    ranked by the number of changed choices, then by distance. If none does, other ways of using the model are
+    tried, if they can matter to it: prompts, templates, rules for the sentence, layers, precisions, attention.
 
     Args:
         encoder: what `load` accepts; its pooling and maximum length are your setting.

@@ -1,6 +1,7 @@
 """What `diagnose` returns: the verdict, the settings that matter, every score."""
 
 import textwrap
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -102,33 +103,22 @@ class Diagnosis(Judgement):
         candidates = [cause.best for cause in search.explanations] or [search.nearest_single]
         if not self.explained and not search.coincidences:
             candidates.append(search.nearest)
-        claimed = [value.score for value in self.claim.values]
-        rows = [("claimed", None, claimed, None)] + [
-            (
-                ", ".join(change.label for change in candidate.changes) or "your setting",
-                candidate.count,
-                candidate.scores,
-                candidate.distance,
-            )
-            for candidate in list(dict.fromkeys([search.default, *candidates]))[: most + 1]
-        ]
-        records = [
-            {"setting": name, "changes": count, **dict(zip(self.claim.tasks, scores, strict=True)), "off": off}
-            for name, count, scores, off in rows
-        ]
-        return Tables([Table(pd.DataFrame(records).astype({"changes": "Int64"}), headline="off")])
+        claimed = self._by_task(value.score for value in self.claim.values)
+        rows = [{"setting": "claimed", "changes": None, **claimed, "off": None}]
+        for candidate in list(dict.fromkeys([search.default, *candidates]))[: most + 1]:
+            name = ", ".join(change.label for change in candidate.changes) or "your setting"
+            scores = self._by_task(candidate.scores)
+            rows.append({"setting": name, "changes": candidate.count, **scores, "off": candidate.distance})
+        return Tables([Table(pd.DataFrame(rows).astype({"changes": "Int64"}), headline="off")])
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the whole diagnosis except the grid as plain data, scores x 100."""
         search, further = self.answer, self.further
-        causes = [
-            {
-                **self._plain(cause.best),
-                "alike": [self._plain(candidate) for candidate in cause.alike],
-                "chance": search.chance(cause.best.count),
-            }
-            for cause in search.explanations
-        ]
+        causes = []
+        for cause in search.explanations:
+            chance, alike = search.chance(cause.best.count), list(map(self._plain, cause.alike))
+            causes.append({**self._plain(cause.best), "alike": alike, "chance": chance})
+        own = {axis.name: str(axis.values[0]) for axis in self.grid.axes}
         return {
             "model": self.model,
             "claim": [vars(value) for value in self.claim.values],
@@ -136,8 +126,7 @@ class Diagnosis(Judgement):
             "explained": self.explained,
             "verdict": self.verdict,
             "sentence": self.sentence,
-            "default": self._plain(search.default)
-            | {"setting": {axis.name: str(axis.values[0]) for axis in self.grid.axes}},
+            "default": {**self._plain(search.default), "setting": own},
             "explanations": causes,
             "nearest": self._plain(search.nearest),
             "nearest_single": self._plain(search.nearest_single),
@@ -158,14 +147,12 @@ class Diagnosis(Judgement):
         """
         return super().to(style) if style == "json" else self.table().to(style)
 
+    def _by_task(self, scores: Iterable[float]) -> dict[str, Any]:
+        return dict(zip(self.claim.tasks, scores, strict=True))
+
     def _plain(self, candidate: Candidate) -> dict[str, Any]:
-        return {
-            "changes": candidate.choices,
-            "count": candidate.count,
-            "scores": dict(zip(self.claim.tasks, candidate.scores, strict=True)),
-            "distance": candidate.distance,
-            "fits": candidate.fits,
-        }
+        plain = {name: getattr(candidate, name) for name in ("count", "distance", "fits")}
+        return {"changes": candidate.choices, "scores": self._by_task(candidate.scores), **plain}
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,23 +224,19 @@ def _verdict(search: Search, beyond: Search | None = None) -> str:
     own = f"Your setting {_result(search, default)}."
     if search.explanations:
         best = search.explanations[0].best
-        if len(best.changes) > 1:
-            together = (
-                f"{_COUNTS.get(best.count, best.count)} together do: {setting(best)} ({_result(search, best)})."
-            )
+        words, gives = setting(best), _result(search, best)
+        if best.count > 1:
+            together = f"{_COUNTS.get(best.count, best.count)} together do: {words} ({gives})."
             return f"No single choice explains {_lower(subject)}. {together} {own}"
-        cause = f"{subject} {'come' if len(best.scores) > 1 else 'comes'} from {setting(best)}"
-        number = f", which {_result(search, best)}" if len(best.scores) == 1 else ""
-        return f"{cause}{number}. {_upper(best.changes[0].default)} {_result(search, default)}."
+        comes = f"comes from {words}, which {gives}" if len(best.scores) == 1 else f"come from {words}"
+        return f"{subject} {comes}. {_upper(best.changes[0].default)} {_result(search, default)}."
+    sentences = [f"None of {search.settings:,} settings gives {_lower(subject)}. {own}"]
     if search.coincidences:
         count = search.coincidences[0].best.count
-        share = f"{100 * search.chance(count):.0f} %"
         sentences = [
             f"No simple setting gives {_lower(subject)}. Changing {count} choices at once does, but that gives "
-            f"{share} of all numbers nearby, so it explains nothing. {own}"
+            f"{100 * search.chance(count):.0f} % of all numbers nearby, so it explains nothing. {own}"
         ]
-    else:
-        sentences = [f"None of {search.settings:,} settings gives {_lower(subject)}. {own}"]
     single, nearest = search.nearest_single, search.nearest
     if single.count:
         sentences.append(f"The nearest with one change, {setting(single)}, {_result(search, single)}.")

@@ -330,12 +330,10 @@ class Further:
     Attributes:
         tried: the ways that were tried.
         untried: the ways that were left out, with why if it was not for the time.
-        innocent: choices that cannot matter to this checkpoint, or cannot be tried here, with why.
         sentences: the number of sentences that were encoded.
         seconds: how long it took.
     """
 
-    innocent: Sequence[str]
     tried: list[str] = field(default_factory=list)
     untried: list[str] = field(default_factory=list)
     sentences: int = 0
@@ -350,4 +348,4 @@ class Further:
             more = len(self.untried) - _MOST_NAMED
             left = [*self.untried[:_MOST_NAMED], *([f"{more} more"] if more > 0 else [])]
             note += f" Not tried for lack of time (--budget) or memory: {'; '.join(left)}."
-        return note + (f" Not tried, as they cannot matter: {'; '.join(self.innocent)}." if self.innocent else "")
+        return note

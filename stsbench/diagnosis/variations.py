@@ -77,13 +77,11 @@ class Offer:
 
     Attributes:
         values: each with the fields of `Reading` or `Use` that it changes; the most plausible first.
-        without: values that are not tried, and why; empty if all are.
         meanings: by value, a sentence on it for this checkpoint.
         is_first: whether to try them before the other variations.
     """
 
     values: Mapping[Any, Mapping[str, Any]] = field(default_factory=dict)
-    without: str = ""
     meanings: Mapping[Any, str] = field(default_factory=dict)
     is_first: bool = False
 
@@ -117,11 +115,8 @@ def _prompt(case: Case) -> Offer:
 
 def _prompt_names(case: Case) -> Offer:
     """Offers the checkpoint's prompts that differ from yours."""
-    prompts = named_prompts(case.encoder.checkpoint)
-    if case.use.own_template is not None:
-        return Offer(without="named prompts (the template replaces them)" if prompts else "")
-    if not prompts:
-        return Offer(without="named prompts (the checkpoint has none)")
+    # A template replaces them.
+    prompts = named_prompts(case.encoder.checkpoint) if case.use.own_template is None else {}
     by_text = {text: name for name, text in reversed(prompts.items()) if text != (case.use.prompt or "")}
     values = {name: {"prompt": text} for name, text in prompts.items() if name in by_text.values()}
     return Offer(values, meanings={name: f"The prompt `{name}` is {prompts[name]!r}." for name in values})
@@ -159,27 +154,22 @@ def number_of_layers(encoder: TransformerEncoder) -> int:
 
 def _kernels(case: Case) -> Offer:
     """Offers the other attention kernels if their rounding can show."""
-    use, encoder = case.use, case.encoder
-    if use.backend != TORCH:
-        return Offer(without=f"attention kernels ({use.backend} has its own)")
-    if use.precision == FP32 and not case.config.get("attn_logit_softcapping"):
-        return Offer(without="attention kernels (in fp32 they agree to a millionth)")
-    unavailable = {encoder.kernel, *([] if use.device == "cuda" and find_spec("flash_attn") else [FLASH])}
-    kernels = {kernel: {"attention": kernel} for kernel in case.others("attention") if kernel not in unavailable}
-    return Offer(
-        kernels, f"{FLASH} (needs CUDA, half precision and the package flash-attn)" * (FLASH in unavailable)
-    )
+    use = case.use
+    # In fp32 they agree to a millionth; other back ends have one of their own.
+    if use.backend != TORCH or (use.precision == FP32 and not case.config.get("attn_logit_softcapping")):
+        return Offer()
+    has_flash = use.device == "cuda" and find_spec("flash_attn")
+    unavailable = {case.encoder.kernel, "" if has_flash else FLASH}
+    return Offer({name: {"attention": name} for name in case.others("attention") if name not in unavailable})
 
 
 def _masks(case: Case) -> Offer:
     """Offers the mask that a decoder does not have; both if its code or configuration sets one."""
-    use = case.use
-    if use.backend != TORCH:
-        return Offer(without=f"attention masks ({use.backend} has compiled one)")
-    other = other_masks(case.encoder.checkpoint) if use.attention_mask == AUTO else MASKS
-    if not other:
-        return Offer(without="a causal mask (the network is an encoder)")
-    return Offer({mask: {"attention_mask": mask} for mask in other if mask != use.attention_mask})
+    if case.use.backend != TORCH:  # it has compiled one
+        return Offer()
+    own = case.use.attention_mask
+    masks = other_masks(case.encoder.checkpoint) if own == AUTO else MASKS
+    return Offer({mask: {"attention_mask": mask} for mask in masks if mask != own})
 
 
 def _templates(case: Case) -> Offer:
@@ -301,8 +291,8 @@ class Way:
         return (*others, *([f"--pooling {self.reading.use.pooling}"] if pooled else []))
 
 
-def ways_to_read(case: Case) -> tuple[list[Way], tuple[str, ...]]:
-    """Returns the ways to try, and what is not tried and why."""
+def ways_to_read(case: Case) -> list[Way]:
+    """Returns the ways to try."""
     offers = {each: each.offer(case) for each in variations() if isinstance(case.encoder, each.needs)}
     ways = []
     for variation, offer in sorted(offers.items(), key=lambda item: not item[1].is_first):
@@ -311,7 +301,7 @@ def ways_to_read(case: Case) -> tuple[list[Way], tuple[str, ...]]:
             reading = Reading.of(case.use, **changes)
             if reading != Reading.of(case.use):
                 ways.append(Way((Change(axis, value),), reading, variation.crosses))
-    return ways, tuple(offer.without for offer in offers.values() if offer.without)
+    return ways
 
 
 def with_poolings(case: Case, way: Way, known: Container[str]) -> Iterator[Way]:

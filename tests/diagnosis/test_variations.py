@@ -150,11 +150,11 @@ def test_a_planted_rule_is_found(hash_encode: Callable[..., Any], data: StsData,
 @pytest.mark.parametrize(
     ("model", "use", "tried", "innocent"),
     [
-        ("bert", {}, {"layer -2 and 1 more"}, "a causal mask (the network is an encoder)"),
-        ("bert", {}, {"template promptbert"}, "named prompts (the checkpoint has none)"),
-        ("bert", {"template": "promptbert"}, {"no template"}, "a causal mask (the network is an encoder)"),
-        ("is_decoder", {}, {"bidirectional attention mask"}, "attention kernels (in fp32"),
-        ("is_causal", {}, {"causal attention mask", "bidirectional attention mask"}, "attention kernels"),
+        ("bert", {}, {"layer -2 and 1 more"}, "causal"),
+        ("bert", {}, {"template promptbert"}, "prompt "),
+        ("bert", {"template": "promptbert"}, {"no template"}, "causal"),
+        ("is_decoder", {}, {"bidirectional attention mask"}, "attention kernel"),
+        ("is_causal", {}, {"causal attention mask", "bidirectional attention mask"}, "attention kernel"),
     ],
     ids=range(5),
 )
@@ -164,7 +164,7 @@ def test_only_what_can_matter_to_the_checkpoint_is_tried(
     found = diagnose(load(models[model], **use), "99.99", data, lengths=None)
     assert found.further is not None
     assert tried <= set(found.further.tried)
-    assert innocent in "; ".join(found.further.innocent)
+    assert not any(way.startswith(innocent) for way in [*found.further.tried, *found.further.untried])
     assert "settings beyond the grid: the nearest" in found.verdict
 
 

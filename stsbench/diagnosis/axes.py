@@ -80,8 +80,8 @@ class Change:
 
     @property
     def default(self) -> str:
-        """Your setting in sentences."""
-        return f"your setting ({self.axis.label_of(self.axis.values[0])})" if self.axis.values else "your setting"
+        """Your setting, as the start of a sentence."""
+        return f"Your setting ({self.axis.label_of(self.axis.values[0])})" if self.axis.values else "Your setting"
 
     @property
     def option(self) -> str:
@@ -268,7 +268,7 @@ class Claim:
         """The tasks of the values."""
         return tuple(value.task for value in self.values)
 
-    def about(self, tasks: tuple[str, ...]) -> "Claim":
+    def about(self, tasks: Sequence[str]) -> "Claim":
         """Returns the claim with a bare number taken as the score of these tasks, or their average."""
         task = tasks[0] if len(tasks) == 1 else AVERAGE
         return replace(self, values=tuple(replace(value, task=value.task or task) for value in self.values))

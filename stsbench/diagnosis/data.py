@@ -29,8 +29,6 @@ from stsbench.scoring.kinds.sts import demand_spread
 from stsbench.scoring.settings import TEXTS, Protocol
 from stsbench.scoring.tasks import SAMPLE, STS_TASKS
 
-_SPLITS = ("test", "dev", "all")
-
 _CHECKPOINTS = {"transformer", "sentence-transformers"}
 
 _SPECIAL_TOKENS = 8
@@ -39,31 +37,28 @@ _SPECIAL_TOKENS = 8
 
 @dataclass(frozen=True)
 class TaskPairs:
-    """A task in one text with its splits, yours first; the text is None if the task has a single one."""
+    """A task in one text (None if it has a single one), with the rows of each split, yours first."""
 
     data: StsData
     text: str | None
-    splits: tuple[str, ...]
+    splits: dict[str, NDArray[np.int64]]
+
+    @classmethod
+    def whole(cls, data: StsData, text: str | None, split: str) -> "TaskPairs":
+        """Returns pairs that are one split."""
+        return cls(data, text, {split: np.arange(len(data.pairs))})
 
     @cached_property
     def has_subsets(self) -> bool:
         """Whether aggregation makes a difference."""
-        return any(len(set(self.data.pairs["subset"][self.rows(split)])) > 1 for split in self.splits)
-
-    def rows(self, split: str) -> np.ndarray:
-        """Returns the rows of a split's pairs."""
-        pairs = self.data.pairs
-        if len(self.splits) == 1 or split == "all":
-            return np.arange(len(pairs))
-        return np.flatnonzero(pairs[SECOND_TEST] if split == SECOND_TEST else pairs["split"] == split)
+        return any(len(set(self.data.pairs["subset"].iloc[rows])) > 1 for rows in self.splits.values())
 
     @property
     def default(self) -> "TaskPairs":
         """The pairs of your split."""
-        if len(self.splits) == 1:
-            return self
-        pairs = self.data.pairs.iloc[self.rows(self.splits[0])].reset_index(drop=True)
-        return replace(self, data=replace(self.data, pairs=pairs), splits=self.splits[:1])
+        split, rows = next(iter(self.splits.items()))
+        pairs = self.data.pairs.iloc[rows].reset_index(drop=True)
+        return TaskPairs.whole(replace(self.data, pairs=pairs), self.text, split)
 
 
 @dataclass(frozen=True)
@@ -72,13 +67,16 @@ class DiagnosisData:
 
     Attributes:
         sets: each task in each of its texts.
-        tasks: the tasks of the average.
         notes: what was not found.
     """
 
     sets: tuple[TaskPairs, ...]
-    tasks: tuple[str, ...]
     notes: tuple[str, ...] = ()
+
+    @property
+    def tasks(self) -> list[str]:
+        """The tasks of the average."""
+        return list(dict.fromkeys(pairs.data.task for pairs in self.sets))
 
     def own(self, text: str) -> list[TaskPairs]:
         """Returns the pairs of your text and split."""
@@ -131,7 +129,7 @@ def read_pairs(tasks: Sequence[str | StsData], protocol: Protocol, data_dirs: Se
     for task in tasks:
         if isinstance(task, StsData):
             demand_spread(task)
-            sets.append(TaskPairs(task, None, (task.split,)))
+            sets.append(TaskPairs.whole(task, None, task.split))
             continue
         texts = [text for text in dict.fromkeys((protocol.text, *TEXTS)) if text in data_set(task).texts]
         for text in texts if len(texts) > 1 else [None]:
@@ -142,7 +140,7 @@ def read_pairs(tasks: Sequence[str | StsData], protocol: Protocol, data_dirs: Se
                     raise
                 absent.append(f"{task} ({text})")
     notes = (f"Not tried, because it was not found: {', '.join(absent)}.",) if absent else ()
-    return DiagnosisData(tuple(sets), tuple(task if isinstance(task, str) else task.task for task in tasks), notes)
+    return DiagnosisData(tuple(sets), notes)
 
 
 def _read(task: str, text: str | None, protocol: Protocol, data_dirs: Sequence[Path]) -> TaskPairs:
@@ -152,15 +150,16 @@ def _read(task: str, text: str | None, protocol: Protocol, data_dirs: Sequence[P
     data = load_sts(task, "all" if len(available) > 1 else next(iter(available)), variant, data_dirs)
     demand_spread(data)
     if len(available) == 1:
-        return TaskPairs(data, text, (data.split,))
-    splits = tuple(split for split in _SPLITS if split in {"all", *available})
+        return TaskPairs.whole(data, text, data.split)
+    own, default = data.pairs["split"], protocol.sick_split if task == "SICK-R" else "test"
+    names = (
+        name for name in dict.fromkeys((default, "test", "dev", "all")) if name in {default, "all", *available}
+    )
+    splits = {name: np.flatnonzero((own == name) | (name == "all")) for name in names}
     if f"{variant}-v2" in entry.texts:
         second = load_sts(task, "test", f"{variant}-v2", data_dirs).pairs["pair_id"]
-        is_second = (data.pairs["split"] == "test") & data.pairs["pair_id"].isin(second)
-        data = replace(data, pairs=data.pairs.assign(**{SECOND_TEST: is_second}))
-        splits = (*splits, SECOND_TEST)
-    default = protocol.sick_split if task == "SICK-R" else "test"
-    return TaskPairs(data, text, tuple(dict.fromkeys((default, *splits))))
+        splits[SECOND_TEST] = np.flatnonzero((own == "test") & data.pairs["pair_id"].isin(second))
+    return TaskPairs(data, text, splits)
 
 
 def readable_by(encoder: Encoder, data: DiagnosisData, text: str) -> DiagnosisData:

@@ -101,8 +101,7 @@ class Scorer:
         samples = compared[usable]
         aggregations = self.aggregations if pairs.has_subsets else ("all",)
         scores = np.full((*usable.shape, len(self.metrics), len(aggregations), len(pairs.splits)), np.nan)
-        for place, split in enumerate(pairs.splits):
-            rows = pairs.rows(split)
+        for place, rows in enumerate(pairs.splits.values()):
             names = dict.fromkeys(subset[rows]) if pairs.has_subsets else ()
             groups = [rows[subset[rows] == name] for name in names]
             values = np.array([correlate_rows(gold[group], samples[:, group]) for group in (*groups, rows)])
@@ -155,7 +154,7 @@ def build_grid(
 def _axes(encoder: Encoder, data: DiagnosisData, encoded: Encoded, protocol: Protocol) -> tuple[Axis, ...]:
     """Returns the choices, those that people get wrong most first."""
     texts = {pairs.text for pairs in data.sets} - {None, protocol.text}
-    splits = {pairs.data.task: pairs.splits for pairs in data.sets if len(pairs.splits) > 1}
+    splits = {pairs.data.task: list(pairs.splits) for pairs in data.sets if len(pairs.splits) > 1}
     length, *lengths = encoded.rows
     pooling, unit = encoder.identity.use.pooling, encoder.identity.normalize
     norms = np.linalg.norm(encoded.vectors[pooling], axis=1)
@@ -200,8 +199,8 @@ def search_further(
         try:
             encoder = group[0].reading.encoder(case.encoder)
             for pairs in tasks:
-                _require_time(begun + seconds)
-                cost = _score_ways(encoder, pairs, pooled, search.grid.axes, scores, use_cache=use_cache)
+                left = begun + seconds - time.perf_counter()
+                cost = _score_ways(encoder, pairs, pooled, search.grid.axes, scores, left, use_cache=use_cache)
                 further.sentences += cost.encoded
                 if not _can_fit(pairs.data.task, scores, search.claim):
                     break
@@ -221,21 +220,19 @@ def search_further(
     return search, further
 
 
-def _require_time(end: float) -> None:
-    if time.perf_counter() > end:
-        raise TimeoutError
-
-
 def _score_ways(
     encoder: Encoder,
     pairs: TaskPairs,
     ways: Sequence[Way],
     axes: tuple[Axis, ...],
     scores: Sequence[dict[str, Scores]],
+    seconds: float,
     *,
     use_cache: bool,
 ) -> EncodingCost:
     """Adds the scores of a task in ways with the same forward pass; returns what encoding took."""
+    if seconds < 0:
+        raise TimeoutError
     texts, first = sentences_in(pairs.data), ways[0].reading
     for rule in first.rules:
         texts = list(map(RULES[rule], texts))
@@ -310,15 +307,13 @@ def diagnose(
         )
     asked = read_claim(claim, tolerance)
     chosen = choose_tasks(asked, tasks, data)
-    names = tuple(task if isinstance(task, str) else task.task for task in chosen)
-    asked = asked.about(names)
     encoder = load(encoder)
     for name in encoder.identity.use.changed("afterwards"):
         if ABOUT[name].tried is None:
             raise UserError(f"{option_of(name)} is none of the choices that diagnose tries: leave it out.")
     pairs = read_pairs(chosen, protocol, [Path(folder) for folder in data_dirs])
     stages.done("data")
-    identity = encoder.identity
+    asked, identity = asked.about(pairs.tasks), encoder.identity
     pairs = readable_by(encoder, pairs, protocol.text)
     stages.done("hash")
     encoded = encode_all(encoder, pairs.sentences, lengths=lengths, use_cache=use_cache, progress=progress)

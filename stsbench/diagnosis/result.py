@@ -219,22 +219,23 @@ def _verdict(search: Search, beyond: Search | None = None) -> str:
     `beyond` is the search beyond the grid, if there was one.
     """
     subject, default = _subject(search.claim), search.default
+    lower = subject[0].lower() + subject[1:]
     if default.fits:
-        return f"Your setting gives {_lower(subject)}: there is no gap to explain."
+        return f"Your setting gives {lower}: there is no gap to explain."
     own = f"Your setting {_result(search, default)}."
     if search.explanations:
         best = search.explanations[0].best
         words, gives = setting(best), _result(search, best)
         if best.count > 1:
             together = f"{_COUNTS.get(best.count, best.count)} together do: {words} ({gives})."
-            return f"No single choice explains {_lower(subject)}. {together} {own}"
+            return f"No single choice explains {lower}. {together} {own}"
         comes = f"comes from {words}, which {gives}" if len(best.scores) == 1 else f"come from {words}"
-        return f"{subject} {comes}. {_upper(best.changes[0].default)} {_result(search, default)}."
-    sentences = [f"None of {search.settings:,} settings gives {_lower(subject)}. {own}"]
+        return f"{subject} {comes}. {best.changes[0].default} {_result(search, default)}."
+    sentences = [f"None of {search.settings:,} settings gives {lower}. {own}"]
     if search.coincidences:
         count = search.coincidences[0].best.count
         sentences = [
-            f"No simple setting gives {_lower(subject)}. Changing {count} choices at once does, but that gives "
+            f"No simple setting gives {lower}. Changing {count} choices at once does, but that gives "
             f"{100 * search.chance(count):.0f} % of all numbers nearby, so it explains nothing. {own}"
         ]
     single, nearest = search.nearest_single, search.nearest
@@ -299,14 +300,6 @@ def _subject(claim: Claim) -> str:
         return numbers if claim.row is None else f"The numbers of {claim.row.name}"
     (value,) = claim.values
     return f"Your {value} {value.on}" if claim.row is None else f"The {value} {value.on} of {claim.row.name}"
-
-
-def _upper(text: str) -> str:
-    return text[0].upper() + text[1:]
-
-
-def _lower(text: str) -> str:
-    return text[0].lower() + text[1:]
 
 
 def _result(search: Search, candidate: Candidate) -> str:

@@ -23,7 +23,9 @@ def task_of(data: StsData, *, subsets: int, splits: tuple[str, ...]) -> TaskPair
         "subset": [f"subset{number % subsets}" for number in range(n)],
         "split": [splits[number % len(splits)] for number in range(n)],
     }
-    return TaskPairs(replace(data, pairs=pd.DataFrame(columns)), None, ("test", "all")[: len(splits)])
+    pairs = pd.DataFrame(columns)
+    rows = {"test": np.flatnonzero(pairs["split"] == "test"), "all": np.arange(n)}
+    return TaskPairs(replace(data, pairs=pairs), None, dict([*rows.items()][: len(splits)]))
 
 
 def test_every_aggregation_metric_and_split_is_that_of_the_protocol(toy_data: Callable[..., StsData]) -> None:

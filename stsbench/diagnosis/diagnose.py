@@ -24,7 +24,6 @@ from stsbench.diagnosis.axes import (
     SIMILARITY,
     TEXT,
     Axis,
-    Claim,
     average_axis,
     read_claim,
     split_axis,
@@ -44,7 +43,7 @@ from stsbench.diagnosis.search import WEAK, Further, Grid, Point, Scores, Search
 from stsbench.diagnosis.variations import Case, Reading, Way, ways_to_read, with_poolings
 from stsbench.encoders.fitted import normalize
 from stsbench.encoders.load import Model, load
-from stsbench.encoders.plan import EncodingCost, embed
+from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import Encoder, FloatMatrix
 from stsbench.encoders.template import RULES
 from stsbench.encoders.transformer import TransformerEncoder
@@ -195,22 +194,15 @@ def search_further(
     for number, group in enumerate(passes.values(), 1):
         name = group[0].changes[0].label + (f" and {len(group) - 1} more" if len(group) > 1 else "")
         pooled = [each for way in group for each in with_poolings(case, way, encoded.vectors)]
-        scores: list[dict[str, Scores]] = [{} for _ in pooled]
+        end = begun + seconds
         try:
-            encoder = group[0].reading.encoder(case.encoder)
-            for pairs in tasks:
-                left = begun + seconds - time.perf_counter()
-                cost = _score_ways(encoder, pairs, pooled, search.grid.axes, scores, left, use_cache=use_cache)
-                further.sentences += cost.encoded
-                if not _can_fit(pairs.data.task, scores, search.claim):
-                    break
+            points = _score_ways(case.encoder, search, pooled, tasks, further, end=end, use_cache=use_cache)
         except TimeoutError:
             further.untried.append(name)
         except UserError as error:
             further.untried.append(f"{name} ({str(error).rstrip('.')})")
         else:
             further.tried.append(name)
-            points = (Point(way.changes, its, way.options) for way, its in zip(pooled, scores, strict=True))
             search = replace(search, grid=replace(search.grid, points=(*search.grid.points, *points)))
         progress("looking further", number, len(passes))
         causes = search.beyond.explanations
@@ -221,34 +213,38 @@ def search_further(
 
 
 def _score_ways(
-    encoder: Encoder,
-    pairs: TaskPairs,
+    own: Encoder,
+    search: Search,
     ways: Sequence[Way],
-    axes: tuple[Axis, ...],
-    scores: Sequence[dict[str, Scores]],
-    seconds: float,
+    tasks: Sequence[TaskPairs],
+    further: Further,
     *,
+    end: float,
     use_cache: bool,
-) -> EncodingCost:
-    """Adds the scores of a task in ways with the same forward pass; returns what encoding took."""
-    if seconds < 0:
-        raise TimeoutError
-    texts, first = sentences_in(pairs.data), ways[0].reading
-    for rule in first.rules:
-        texts = list(map(RULES[rule], texts))
-    poolings = [way.reading.use.pooling for way in ways] if isinstance(encoder, TransformerEncoder) else None
-    made, scorer = embed(encoder, texts, poolings=poolings, normalize=False, use_cache=use_cache), Scorer.of(axes)
-    for way, of_way in zip(ways, scores, strict=True):
-        compared = scorer.compare(made.vectors[way.reading.use.pooling], made.rows.reshape(2, -1))
-        of_way[pairs.data.task] = along(axes, CROSSED, scorer.score(pairs, compared)[..., 0])
-    return made.cost
-
-
-def _can_fit(task: str, scores: Sequence[Mapping[str, Scores]], claim: Claim) -> bool:
-    """Returns whether a setting gives the claimed number of a task, or none is claimed."""
-    values = np.concatenate([of_way[task].ravel() for of_way in scores])
-    claimed = [value for value in claim.values if value.task == task]
-    return all((np.abs(values - value.score) <= value.tolerance).any() for value in claimed)
+) -> list[Point]:
+    """Returns the points of ways with the same forward pass; raises `TimeoutError` at the end of the time."""
+    reading, axes = ways[0].reading, search.grid.axes
+    encoder, scorer = reading.encoder(own), Scorer.of(axes)
+    poolings = [way.reading.use.pooling for way in ways]
+    names = poolings if isinstance(encoder, TransformerEncoder) else None
+    scores: list[dict[str, Scores]] = [{} for _ in ways]
+    for pairs in tasks:
+        if time.perf_counter() > end:
+            raise TimeoutError
+        texts, task = sentences_in(pairs.data), pairs.data.task
+        for rule in reading.rules:
+            texts = list(map(RULES[rule], texts))
+        made = embed(encoder, texts, poolings=names, normalize=False, use_cache=use_cache)
+        further.sentences += made.cost.encoded
+        for pooling, of_way in zip(poolings, scores, strict=True):
+            compared = scorer.compare(made.vectors[pooling], made.rows.reshape(2, -1))
+            of_way[task] = along(axes, CROSSED, scorer.score(pairs, compared)[..., 0])
+        # If no setting gives the claimed number of a task, the others need no scores.
+        values = np.concatenate([of_way[task].ravel() for of_way in scores])
+        claimed = [value for value in search.claim.values if value.task == task]
+        if not all((np.abs(values - value.score) <= value.tolerance).any() for value in claimed):
+            break
+    return [Point(way.changes, its, way.options) for way, its in zip(ways, scores, strict=True)]
 
 
 def diagnose(

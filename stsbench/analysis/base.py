@@ -12,7 +12,7 @@ from functools import partial
 from inspect import Parameter as Argument
 from inspect import Signature, cleandoc
 from math import nan
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast, get_type_hints
+from typing import Any, ClassVar, Self, TypeVar, cast, get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -40,7 +40,7 @@ from stsbench.published.catalogue import table as published_table
 from stsbench.records.kinds import ALL_TASKS, AVERAGE
 from stsbench.records.record import RunRecord
 from stsbench.render.charts import draw_by_model
-from stsbench.render.figures import colours, legend_above, new_figure, style, svg_of
+from stsbench.render.figures import Figure, colours, legend_above, new_figure, style, svg_of
 from stsbench.render.formats import labels_beside
 from stsbench.render.page import ReportFigure, Section
 from stsbench.render.table import Result, interval, note_of
@@ -48,9 +48,6 @@ from stsbench.scoring.settings import Intervals
 from stsbench.scoring.subjects import ScoredTask, Subject, Wanted, scored_tasks, texts_of, vectors_of
 from stsbench.scoring.tasks import TaskSpec, read_pairs_of
 from stsbench.statistics.dependence import Sharing
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Row = dict[str, Any]
 Read = TypeVar("Read")
@@ -88,8 +85,7 @@ def _verb(cls: "type[Analysis]") -> Any:
         "progress": "Called with the progress.",
     }
     lines = "".join(f"\n    {name}: {text}" for name, text in arguments.items())
-    body, mark, example = rest.partition("\n>>>")
-    verb.__doc__ = f"{summary}\nArgs:{lines}\n{returns}{body}\nRaises:\n    {_RAISES}\n{mark}{example}"
+    verb.__doc__ = f"{summary}\nArgs:{lines}\n\nRaises:\n    {_RAISES}\n{returns}{rest}"
     return verb
 
 
@@ -106,7 +102,6 @@ class Analysis(Result):
         counts: columns of whole numbers that some rows lack.
         place_label: the label below the figure.
         reference: the value of a line to compare with in the figure.
-        uses_tasks_of_runs: whether the tasks of a run determine the sentences.
     """
 
     name: ClassVar[str]
@@ -116,7 +111,6 @@ class Analysis(Result):
     counts: ClassVar[tuple[str, ...]] = ()
     place_label: str = ""
     reference: ClassVar[float | None] = None
-    uses_tasks_of_runs: ClassVar[bool] = False
     parameters: ClassVar[Mapping[str, Parameter]] = {}
     verb: ClassVar[Any]
 
@@ -216,7 +210,7 @@ class Analysis(Result):
         """
         raise NotImplementedError
 
-    def plot(self) -> "Figure":
+    def plot(self) -> Figure:
         """Draws the values of each panel with their intervals by place, the models side by side."""
         panels = self.panels()
         drawn = {model for rows in panels.values() for model in rows["model"]}
@@ -245,8 +239,6 @@ class Analysis(Result):
 
 class OfTasks(Analysis):
     """An analysis of the scored pairs of tasks, a list of `ScoredTask` per model."""
-
-    uses_tasks_of_runs = True
 
     tasks = TASKS
     data_dirs = DATA_DIRS

@@ -92,8 +92,8 @@ def command_of(name: str) -> Callable[..., None]:
             values["intervals"] = Intervals(own.dependence)
         with progress_bars(quiet=output.quiet) as progress:
             result = cls.verb(subjects.load(use), progress=progress, **values)
-        has_data = values.get("task") or values.get("tasks") or (subjects.runs and cls.uses_tasks_of_runs)
-        if not has_data and {"task", "tasks"} & set(values) and (result.frame["task"] == "sample").any():
+        is_chosen = subjects.runs or values.get("task") or values.get("tasks")
+        if not is_chosen and "sample" in set(result.frame.get("task", ())):
             from stsbench.scoring.tasks import SAMPLE_USED
 
             print_notes(SAMPLE_USED, quiet=output.quiet)

@@ -53,14 +53,13 @@ SMALLEST = 16
 class PairedVectors(NamedTuple):
     """The vectors (m, d) of a model's pairs, with the rows (2, n) of both sides, the tasks one after the other.
 
-    For calibration there are vectors (c, d) of a corpus; `left_out` of its sentences are in a task.
+    For calibration there are vectors (c, d) of the sentences of a corpus that are in no task.
     """
 
     tasks: Sequence[ScoredTask]
     vectors: Vectors
     rows: NDArray[np.int64]
     calibration: Vectors
-    left_out: int
 
 
 class Cell(NamedTuple):
@@ -93,7 +92,7 @@ class Compress(OfTexts):
         and `stored` format: `similarity`, `bytes`, and x 100 the `score`, its `difference` to the full vectors
         in fp32 with `low` and `high`. Random dimensions have means over the draws, and their scores' `spread`
         (standard deviation). `verdict` is that of `stsbench check --margin`. Also `metric`, `corpus`,
-        `calibration` and `left_out` (numbers of sentences), and `margin`.
+        `calibration` (the number of its sentences that are in no task), and `margin`.
 
     >>> from stsbench import compress
     >>> small = compress(lambda texts: [[len(s), s.count("e"), s.count("t")] for s in texts], tasks=["sample"])
@@ -140,16 +139,15 @@ class Compress(OfTexts):
         sentences = [texts[number] for number in numbers.tolist()]
         vectors, rows = vectors_of(subject, [*sentences, *calibration], self.progress)
         pairs = rows[: len(numbers)][places.reshape(ids.shape)]
-        return PairedVectors(tasks, vectors, pairs, vectors[rows[len(numbers) :]], int(seen.sum()))
+        return PairedVectors(tasks, vectors, pairs, vectors[rows[len(numbers) :]])
 
     def measure(self, model: str, given: PairedVectors) -> Iterator[Row]:
         sizes = sizes_of(given.vectors.shape[1], self.sizes, model)
         needed = max(sizes[-1] + 1, 2)
         if len(given.calibration) < needed:
-            left_out = f" ({given.left_out:,} more are in the tasks)" if given.left_out else ""
             raise UserError(
-                f"{sizes[-1]} principal components take {needed} other sentences, but the corpus has "
-                f"{len(given.calibration)}{left_out}: name a longer file with --corpus."
+                f"{sizes[-1]} principal components take {needed} sentences outside the tasks, but the corpus has "
+                f"{len(given.calibration)}: name a longer file with --corpus."
             )
         scores = scores_of(given, sizes, self.draws, self.seed)
         full, *_ = scores.values()
@@ -163,7 +161,6 @@ class Compress(OfTexts):
         about = {
             "metric": given.tasks[0].statistic.metric,
             "calibration": len(given.calibration),
-            "left_out": given.left_out,
             "margin": self.margin,
         }
         for cell, small in scores.items():

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import nan
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,14 +13,11 @@ from stsbench.analysis.inputs import DATA_DIRS, TASK, Answer, parameter
 from stsbench.base.errors import UserError
 from stsbench.records.kinds import STS
 from stsbench.records.record import RunRecord
-from stsbench.render.figures import add_tooltips, colours, legend_above, new_figure, style
+from stsbench.render.figures import Figure, add_tooltips, colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, place
 from stsbench.scoring.subjects import ScoredTask, Subject, scored_tasks
 from stsbench.scoring.tasks import SAMPLE, STS_B, canonical, read_pairs_of
 from stsbench.statistics.influence import Floats
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _POINTS = 101  # The number of points from -1 to 1 at which densities are estimated
 
@@ -43,7 +40,6 @@ class Density(Analysis):
 
     answer = Answer("How far apart are gold levels?", column="mean", take=np.ptp)
     title = "Cosine densities"
-    uses_tasks_of_runs = True
 
     task = TASK
     buckets: int = parameter(5, "The number of equal ranges of gold scores.", limits=(1, 1000))
@@ -73,7 +69,7 @@ class Density(Analysis):
         table = table.rename(columns={"bucket": "gold", "q05": "5 %", "q25": "25 %", "q75": "75 %", "q95": "95 %"})
         return Tables([Table(table, f"Cosine by gold score{place(self.frame)}", 3)])
 
-    def plot(self) -> "Figure":
+    def plot(self) -> Figure:
         """Draws the densities of each bucket, the highest gold scores on top; each bucket has its own scale."""
         palette = colours(list(self.frame["model"]))
         buckets = list(dict.fromkeys(self.frame["bucket"]))[::-1]

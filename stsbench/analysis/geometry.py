@@ -2,21 +2,17 @@
 
 from collections.abc import Iterator, Mapping
 from math import isnan, nan
-from typing import TYPE_CHECKING
 
 from stsbench.analysis.base import OfSentences, Row
 from stsbench.analysis.inputs import Answer, PairVectors, parameter
 from stsbench.cli.options import LARGEST
 from stsbench.records.kinds import STS
 from stsbench.records.record import RunRecord
-from stsbench.render.figures import add_tooltips, colours, legend_above, new_figure, style
+from stsbench.render.figures import Figure, add_tooltips, colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, place
 from stsbench.scoring.subjects import Subject
 from stsbench.statistics.geometry import alignment, mean_cosine, uniformity
 from stsbench.statistics.neighbours import zero_rows
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 class Geometry(OfSentences):
@@ -90,7 +86,7 @@ class Geometry(OfSentences):
         caption = f"Alignment and uniformity{place(self.frame)} ({meaning})"
         return Tables([Table(table, caption, 3, notes=self.notes)])
 
-    def plot(self) -> "Figure":
+    def plot(self) -> Figure:
         """Draws models in the plane of uniformity and alignment, with their STS scores in brackets."""
         known = self.frame.dropna(subset=["alignment", "uniformity"])
         palette = colours(list(known["model"]))

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import nan
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,7 @@ from stsbench.base.errors import UserError
 from stsbench.data.tables import SENTENCES
 from stsbench.records.kinds import ALL_TASKS
 from stsbench.render.charts import forest
+from stsbench.render.figures import Figure
 from stsbench.render.table import Table, Tables
 from stsbench.scoring.kinds.sts import COUNT, VARIANCE
 from stsbench.scoring.statistic import sharing_of
@@ -23,9 +24,6 @@ from stsbench.scoring.subjects import ScoredTask
 from stsbench.statistics.correlations import average_ranks
 from stsbench.statistics.influence import Floats, Linear
 from stsbench.statistics.intervals import two_sided_p
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SHIFT, COST = "shift", "cost"
 """The measures: rank above pairs of similar gold score, and share of the error over share of the pairs."""
@@ -155,7 +153,7 @@ class PairKinds(OfTexts):
         notes += [f"{model}: {_TOO_FEW}." for model in self.without]
         return (*notes, *similarity_notes(self.frame))
 
-    def plot(self) -> "Figure":
+    def plot(self) -> Figure:
         """Draws the cost of each kind."""
         rows = self.headline[self.headline["measure"] == COST].rename(columns={"kind": "label", "model": "series"})
         return forest(rows.assign(filled=True, summary=False), "error share / pair share", reference=1)

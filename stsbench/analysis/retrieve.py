@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,14 +15,11 @@ from stsbench.data.benchmarks import load_sample
 from stsbench.data.corpus import numbered_corpus
 from stsbench.encoders.embedded import Embedded
 from stsbench.records.record import RunRecord
-from stsbench.render.figures import shortened
+from stsbench.render.figures import Figure, shortened
 from stsbench.render.table import Table, Tables
 from stsbench.scoring.kinds.retrieval import search
 from stsbench.scoring.subjects import RecordedModel, Subject, vectors_of
 from stsbench.statistics.neighbours import Nearest, zero_rows
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Vectors = NDArray[np.floating[Any]]
 
@@ -121,7 +118,7 @@ class Retrieve(Analysis):
         rows = self.frame.assign(place=self.frame["rank"], value=self.frame["cosine"], low=np.nan, high=np.nan)
         return {str(query): part for query, part in rows.groupby("query", sort=False)}
 
-    def plot(self) -> "Figure":
+    def plot(self) -> Figure:
         """Draws the cosines of the neighbours by rank, a panel for each query."""
         figure = super().plot()
         for axes in figure.axes:

@@ -1,7 +1,6 @@
 """Spectrum: how many directions do sentence vectors use? (MoCoSE 2022, figure 7)"""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +9,7 @@ from stsbench.analysis.base import OfSentences, Row, in_columns
 from stsbench.analysis.inputs import Answer, PairVectors
 from stsbench.base.errors import UserError
 from stsbench.render.charts import line, plain_logarithms
-from stsbench.render.figures import colours, legend_above, new_figure, style
+from stsbench.render.figures import Figure, colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, place
 from stsbench.statistics.geometry import (
     effective_rank,
@@ -21,9 +20,6 @@ from stsbench.statistics.geometry import (
     unit_rows,
 )
 from stsbench.statistics.neighbours import zero_rows
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TOP = (1, 5, 10)
 SINGULAR, RANK, SHARE = "singular value", "effective rank", "top share"
@@ -76,7 +72,7 @@ class Spectrum(OfSentences):
         caption = f"Spectrum of the normalised sentence vectors{place(self.frame)}"
         return Tables([Table(table, caption, 3, notes=(_AT_ODDS,))])
 
-    def plot(self) -> "Figure":
+    def plot(self) -> Figure:
         """Draws each model's singular values relative to the largest: uncentred solid, centred dashed."""
         palette = colours(list(self.frame["model"]))
         curves = self.frame[(self.frame["measure"] == SINGULAR) & (self.frame["value"] > 1e-6)]

@@ -23,8 +23,12 @@ from stsbench.base.errors import UserError
 from stsbench.render.text import one_line
 
 if TYPE_CHECKING:
+    import matplotlib.figure
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+
+    Figure = matplotlib.figure.Figure
+else:
+    Figure = Any  # for annotations: matplotlib is imported when something is drawn
 
 FigureSize = Literal["column", "page"]
 

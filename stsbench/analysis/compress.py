@@ -91,7 +91,7 @@ class Compress(OfTexts):
         One row per model, task (`Avg.` is their mean), `dimensions`, `kept` (`all`, `leading`, `random`, `PCA`)
         and `stored` format: `similarity`, `bytes`, and x 100 the `score`, its `difference` to the full vectors
         in fp32 with `low` and `high`. Random dimensions have means over the draws, and their scores' `spread`
-        (standard deviation). `verdict` is that of `stsbench check --margin`. Also `metric`, `corpus`,
+        (standard deviation). `verdict` is that of `stsbench check --margin`. Also `corpus`,
         `calibration` (the number of its sentences that are in no task), and `margin`.
 
     >>> from stsbench import compress
@@ -104,7 +104,6 @@ class Compress(OfTexts):
     place_label = "bytes per vector"
     reference = 0
     title = "Compression"
-    examples = ("stsbench explain compress runs/a runs/b --corpus wiki.txt --sizes 256,128,64 --margin 1",)
 
     sizes: Sequence[int] = parameter(
         (),
@@ -159,7 +158,6 @@ class Compress(OfTexts):
                 )
             estimates.block(task.task, task.pairs)
         about = {
-            "metric": given.tasks[0].statistic.metric,
             "calibration": len(given.calibration),
             "margin": self.margin,
         }
@@ -192,15 +190,13 @@ class Compress(OfTexts):
 
     def table(self) -> Tables:
         rows = self.headline
-        what = f"{str(rows['metric'].iloc[0]).capitalize()} x 100, {listed(list(dict.fromkeys(rows['task'])))}"
         differences = rows.assign(cell=[_difference_cell(row) for row in rows.to_dict("records")])
         keys, margin = ["model", "dimensions", "kept"], self.frame["margin"].iloc[0]
         tables = [
             Table(self.smallest, f"The smallest vectors within {margin:g} points of the full ones"),
-            Table(in_columns(rows, keys, "stored", "score"), f"{what}: by cosine, of binary vectors by Hamming"),
             Table(
                 in_columns(differences, keys, "stored", "cell"),
-                "Difference to the full vectors in fp32, with its interval",
+                f"Difference x 100 to the full vectors in fp32, {listed(list(dict.fromkeys(rows['task'])))}",
                 notes=self.notes,
             ),
         ]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from stsbench.analysis.base import OfVectors, Row, by_task, intervals_of, scaled, with_intervals
 from stsbench.analysis.inputs import Answer, Estimates, ScoredVectors, mean, spearman_of_task
 from stsbench.records.kinds import AVERAGE
-from stsbench.render.table import Table, Tables
+from stsbench.render.table import Table, Tables, note_of
 from stsbench.statistics.correlations import average_ranks
 from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.geometry import mean_cosine_by_dimension
@@ -81,11 +81,9 @@ class Dimensions(OfVectors):
     @property
     def notes(self) -> tuple[str, ...]:
         shares = self.frame[self.frame["measure"] == SHARE]
-        undefined = shares[shares["value"].isna() & (shares["task"] != AVERAGE)]
-        return tuple(
-            f"{model}: no shares on {', '.join(dict.fromkeys(rows['task']))}: the mean cosine is not above 0."
-            for model, rows in undefined.groupby("model", sort=False)
-        )
+        undefined = shares[shares["value"].isna() & (shares["task"] != AVERAGE)].drop_duplicates(["model", "task"])
+        tasks = undefined.groupby("model", sort=False)["task"].agg(", ".join)
+        return note_of("No shares, as the mean cosine is not above 0", tasks)
 
     def panels(self) -> Mapping[str, pd.DataFrame]:
         rows = self.headline

@@ -164,14 +164,11 @@ def explain(
         try:
             part = kind(**{key: value for key, value in options.items() if key in kind.parameters})
             part.shared = shared
-            parts[name] = part.run(list(subjects.values()), _within(name, progress))
+            parts[name] = part.run(
+                list(subjects.values()), lambda stage, *of, name=name: progress(f"{name}: {stage}", *of)
+            )
         except UserError as error:
             if not leave_out:
                 raise
             missing[name] = str(error)
     return Explanation(parts, missing, subjects)
-
-
-def _within(name: str, progress: Progress) -> Progress:
-    """Adds the name of the analysis to each stage: `geometry: encoding 12 sentences`."""
-    return lambda stage, done, total: progress(f"{name}: {stage}", done, total)

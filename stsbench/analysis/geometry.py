@@ -33,10 +33,7 @@ class Geometry(OfSentences):
 
     answer = Answer("How alike are random sentences?", column="mean_cosine")
     title = "Alignment and uniformity"
-    examples = (
-        "stsbench explain geometry runs/a runs/b --figure plane.png",
-        "stsbench explain geometry -m training/step-25 -m training/step-50 --joined --figure path.svg",
-    )
+    examples = ("stsbench explain geometry -m training/step-25 -m training/step-50 --joined --figure path.svg",)
 
     positive: float = parameter(
         4.0, "Pairs with a gold score above this are positive.", limits=(-LARGEST, LARGEST)

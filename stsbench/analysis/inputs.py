@@ -1,6 +1,6 @@
 """What an analysis is given: its parameters, the vectors of a model, and estimates with their intervals."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -84,9 +84,8 @@ COUNT = (1, LARGEST)
 """The limits of a count."""
 
 
-def parameter(default: Any, help: str, **about: Any) -> Any:
-    """Declares a parameter of an analysis; see `Parameter`."""
-    return Parameter(default, help, **about)
+parameter: Callable[..., Any] = Parameter
+"""Declares a parameter of an analysis, with the type of its value."""
 
 
 def _folders(alias: Any) -> Any:

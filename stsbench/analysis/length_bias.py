@@ -84,10 +84,7 @@ class LengthBias(OfTasks):
 
     answer = Answer("What do length differences do?", unit="points", rows={"measure": SLOPE})
     reference = 0
-    examples = (
-        "stsbench length-bias runs/minilm-avg-sts --published",
-        "stsbench length-bias runs/a runs/b --length subwords --threshold 5 --figure bias.pdf",
-    )
+    examples = ("stsbench length-bias runs/a runs/b --published --figure bias.pdf",)
     counts = ("pairs",)  # published values have none
     length = LENGTH
     threshold: int | None = parameter(

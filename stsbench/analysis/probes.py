@@ -13,7 +13,7 @@ from stsbench.analysis.inputs import INTERVALS, Answer, Estimates, parameter
 from stsbench.base.errors import UserError
 from stsbench.data.corpus import load_triples
 from stsbench.render.figures import shortened
-from stsbench.render.table import Table, Tables
+from stsbench.render.table import Table, Tables, note_of
 from stsbench.scoring.settings import Intervals
 from stsbench.scoring.subjects import Subject, vectors_of
 from stsbench.statistics.dependence import Sharing
@@ -146,11 +146,8 @@ class Probes(Analysis):
     def notes(self) -> tuple[str, ...]:
         own = self._own[self._own["measure"] == TIED]
         tied = (own["value"] * own["items"]).groupby(own["model"], sort=False).sum()
-        return self._read_notes + tuple(
-            f"{model}: both cosines are equal in {count:.0f} triples, which count as wrong."
-            for model, count in tied.items()
-            if count
-        )
+        counts = tied[tied > 0].round().astype(int)
+        return self._read_notes + note_of("Triples with two equal cosines, which count as wrong", counts)
 
     def panels(self) -> Mapping[str, pd.DataFrame]:
         rows = self._own.assign(place=[shortened(kind, _LABEL) for kind in self._own["kind"]])

@@ -56,7 +56,6 @@ class RepetitionBias(Analysis):
     answer = Answer("What do repeated words add?", unit="points", rows={"measure": RISE, "interval": SEEDS})
     reference = 0
     place_label = "seed"
-    examples = ("stsbench explain repetition-bias runs/a --corpus wiki.txt --published",)
     corpus = CORPUS
     queries: int = parameter(100, "Queries per seed.", limits=COUNT)
     seeds: int = parameter(5, "Draws of queries and candidates.", limits=(1, 1000))

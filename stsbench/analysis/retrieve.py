@@ -43,10 +43,7 @@ class Retrieve(Analysis):
     answer = Answer("How close is a nearest sentence?", rows={"rank": 1}, column="cosine")
     place_label = "rank of the neighbour"
     title = "Nearest neighbours"
-    examples = (
-        'stsbench explain retrieve runs/a runs/b --corpus wiki.txt --query "A dog runs." -k 3',
-        'stsbench explain retrieve -m minilm --corpus wiki.npy --query "A dog runs."',
-    )
+    examples = ('stsbench explain retrieve runs/a runs/b --corpus wiki.txt --query "A dog runs." -k 3',)
 
     query: str | Sequence[str] = parameter(
         (), "A query sentence; by default three of the sample. Repeatable.", kind=str

@@ -101,10 +101,7 @@ class Threshold(OfTasks):
 
     answer = Answer("Which similarity means a match?", rows={"measure": CUTOFF, "group": FITTED})
     place_label = "similarity"
-    examples = (
-        "stsbench explain threshold runs/a --max-false-match 0.01 --figure sharp.svg",
-        "stsbench explain threshold runs/new --carry 0.70 --from runs/old --data pairs.tsv",
-    )
+    examples = ("stsbench explain threshold runs/new --carry 0.70 --from runs/old --max-false-match 0.01",)
 
     data: Sequence[str | Path] = parameter(
         (), "Your own pairs, with labels or gold scores. Repeatable.", flags=("--data",), kind=Path, panel=DATA

@@ -94,13 +94,11 @@ class Variation:
         axis: its name and words.
         offer: returns the values that can matter in a case.
         needs: the encoders that have the choice.
-        crosses: whether it is combined with other poolings.
     """
 
     axis: Axis
     offer: Callable[[Case], Offer]
     needs: Any = TransformerEncoder
-    crosses: bool = True
 
 
 def _field(name: str) -> Variation:
@@ -231,7 +229,7 @@ VARIATIONS = (
     Variation(of_use("prompt", label="prompt {value!r}", labels={"": "no prompt"}), _prompt),
     Variation(of_use("prompt_name", label="prompt {value}"), _prompt_names),
     Variation(RULES, _rules, object),
-    Variation(LAYER, _layers, crosses=False),
+    Variation(LAYER, _layers),
     Variation(of_use("attention", label="attention kernel {value}"), _kernels),
     Variation(_MASK, _masks),
     Variation(of_use("template", labels={NO_TEMPLATE: "no template"}), _templates),
@@ -277,11 +275,10 @@ class Reading:
 
 @dataclass(frozen=True)
 class Way:
-    """A reading, how it differs from yours, and whether to combine it with other poolings."""
+    """A reading, and how it differs from yours."""
 
     changes: tuple[Change, ...]
     reading: Reading
-    crosses: bool = True
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -300,7 +297,7 @@ def ways_to_read(case: Case) -> list[Way]:
         for value, changes in offer.values.items():
             reading = Reading.of(case.use, **changes)
             if reading != Reading.of(case.use):
-                ways.append(Way((Change(axis, value),), reading, variation.crosses))
+                ways.append(Way((Change(axis, value),), reading))
     return ways
 
 
@@ -311,13 +308,13 @@ def with_poolings(case: Case, way: Way, known: Container[str]) -> Iterator[Way]:
     those of unchanged sentences are not cached.
     """
     yield way
-    own, encoder = way.reading.use.pooling, case.encoder
-    if not isinstance(encoder, TransformerEncoder) or not way.crosses:
+    own, axis, encoder = way.reading.use.pooling, way.changes[0].axis, case.encoder
+    if not isinstance(encoder, TransformerEncoder) or axis == LAYER:
         return
     poolings = [name for name in (case.use.pooling, *POOLING_NAMES) if name in known]
     if way.reading.use.own_template is None:
         poolings = [name for name in poolings if not parse_pooling(name).is_of_template]
-    if way.changes[0].axis != RULES and pooling_place(own):
+    if axis != RULES and pooling_place(own):
         count = number_of_layers(encoder)
         poolings += [at_layer(own, layer) for layer in _NEAR_LAYERS if layer >= -count - 1]
     for pooling in dict.fromkeys(poolings):

@@ -53,7 +53,6 @@ Row = dict[str, Any]
 Read = TypeVar("Read")
 
 _KEYS = ("model", "task", "query", "rank", "seed", "against", "feature", "kind", "measure", "group", "interval")
-"""The first columns of results."""
 
 _RAISES = "UserError: if data, items or vectors are missing, or a measure is undefined for a model."
 

@@ -167,7 +167,6 @@ def explain(
             data=data or (),
             intervals=Intervals(intervals.dependence),
             data_dirs=data_dirs or (),
-            leave_out=True,
             progress=progress,
         )
     print_result(explanation, output)

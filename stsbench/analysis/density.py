@@ -13,7 +13,7 @@ from stsbench.analysis.inputs import DATA_DIRS, TASK, Answer, parameter
 from stsbench.base.errors import UserError
 from stsbench.records.kinds import STS
 from stsbench.records.record import RunRecord
-from stsbench.render.figures import Figure, add_tooltips, colours, legend_above, new_figure, style
+from stsbench.render.figures import Figure, colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, place
 from stsbench.scoring.subjects import ScoredTask, Subject, scored_tasks
 from stsbench.scoring.tasks import SAMPLE, STS_B, canonical, read_pairs_of
@@ -84,9 +84,6 @@ class Density(Analysis):
                     axes.fill_between(part["cosine"], part["density"], color=colour, alpha=0.2, lw=0)
                     axes.plot(part["cosine"], part["density"], color=colour, label=model)
                     axes.axvline(mean, color=colour, linewidth=0.8, linestyle=":")
-                    height = float(np.interp(mean, part["cosine"], part["density"]))
-                    text = f"{model}, gold score {bucket}: mean cosine {mean:.3f}"
-                    add_tooltips(axes, [mean], [height], [text])
                 axes.set_ylabel(bucket, rotation=0, ha="right", va="center")
                 axes.set_yticks([])
                 axes.set_ylim(bottom=0)

@@ -17,7 +17,7 @@ from stsbench.statistics.influence import Floats, Linear
 from stsbench.statistics.neighbours import directions, pair_similarities
 
 TOP = (1, 3, 10)
-"""The numbers of largest dimensions."""
+
 
 MEAN, SHARE, SPEARMAN, DIFFERENCE = "mean cosine", "share", "spearman", "difference"
 COSINE, STANDARDISED, RANKS, MANHATTAN = "cosine", "standardised", "ranks", "manhattan"

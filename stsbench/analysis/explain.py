@@ -22,8 +22,8 @@ from stsbench.render.table import Result, Table, Tables
 from stsbench.scoring.settings import Intervals
 from stsbench.scoring.subjects import Subject, Wanted
 
+# Parameters that need not have their defaults to compare with references; tasks are compared themselves.
 _FREE = {"tasks", "task", "data", "data_dirs", "intervals", "published"}
-"""Parameters that need not have their defaults to compare with references; tasks are compared themselves."""
 
 
 @cache
@@ -104,11 +104,8 @@ class Explanation(Result):
     def _heads(self) -> Iterator[str]:
         """Yields each model with its tasks and score."""
         for name, subject in self.subjects.items():
-            if not isinstance(subject, RunRecord) or not subject.scores_of(STS):
-                yield name
-                continue
-            tasks = [score.task for score in subject.scores_of(STS)]
-            yield f"{name} on {', '.join(tasks)}: {score_beside(subject, tasks[0]):.2f}"
+            tasks = [score.task for score in subject.scores_of(STS)] if isinstance(subject, RunRecord) else []
+            yield f"{name} on {', '.join(tasks)}: {score_beside(subject, tasks[0]):.2f}" if tasks else name
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the rows of each analysis by name."""
@@ -116,10 +113,8 @@ class Explanation(Result):
 
     def left_out(self) -> list[str]:
         """Returns the reasons why analyses were not possible, each after their names."""
-        names: dict[str, list[str]] = {}
-        for name, reason in self.missing.items():
-            names.setdefault(reason, []).append(name)
-        return [f"{', '.join(of_reason)}: {reason}" for reason, of_reason in names.items()]
+        reasons = pd.Series(self.missing, dtype=object)
+        return [f"{', '.join(names.index)}: {reason}" for reason, names in reasons.groupby(reasons, sort=False)]
 
 
 def explain(
@@ -131,7 +126,6 @@ def explain(
     data: Sequence[str | Path] = (),
     intervals: Intervals | None = None,
     data_dirs: Sequence[str | Path] = (),
-    leave_out: bool = False,
     progress: Progress = silent,
 ) -> Explanation:
     """Run all analyses of runs or models, with their default parameters.
@@ -144,11 +138,10 @@ def explain(
         data: files with the sentences of runs on your own pairs; records hold no sentences.
         intervals: how intervals are computed.
         data_dirs: folders to look for data in.
-        leave_out: whether `missing` records analyses that are not possible; by default they raise an error.
         progress: called with the progress.
 
     Raises:
-        UserError: if a record was imported, or an analysis is not possible.
+        UserError: if a record was imported. What else is not possible is in `missing`.
 
     >>> encode = lambda texts: [[len(text), text.count("e"), 1.0] for text in texts]
     >>> explain(encode, intervals=Intervals(None)).parts["geometry"].frame["sentences"].tolist()
@@ -168,7 +161,5 @@ def explain(
                 list(subjects.values()), lambda stage, *of, name=name: progress(f"{name}: {stage}", *of)
             )
         except UserError as error:
-            if not leave_out:
-                raise
             missing[name] = str(error)
     return Explanation(parts, missing, subjects)

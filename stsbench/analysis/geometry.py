@@ -8,7 +8,7 @@ from stsbench.analysis.inputs import Answer, PairVectors, parameter
 from stsbench.cli.options import LARGEST
 from stsbench.records.kinds import STS
 from stsbench.records.record import RunRecord
-from stsbench.render.figures import Figure, add_tooltips, colours, legend_above, new_figure, style
+from stsbench.render.figures import Figure, colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, place
 from stsbench.scoring.subjects import Subject
 from stsbench.statistics.geometry import alignment, mean_cosine, uniformity
@@ -94,9 +94,7 @@ class Geometry(OfSentences):
                 axes.plot(known["uniformity"], known["alignment"], color="0.4", linewidth=0.8, zorder=1)
             for row in known.to_dict("records"):
                 label = row["model"] if isnan(row["sts"]) else f"{row['model']} ({row['sts']:.2f})"
-                x, y = row["uniformity"], row["alignment"]
-                axes.scatter(x, y, s=24, label=label, color=palette[row["model"]])
-                add_tooltips(axes, [x], [y], [f"{label}: uniformity {x:.3f}, alignment {y:.3f}"])
+                axes.scatter(row["uniformity"], row["alignment"], s=24, label=label, color=palette[row["model"]])
             # Ticks of close models have many digits, which need room.
             axes.locator_params(axis="x", nbins=4)
             axes.set_xlabel("uniformity (lower is better)")
@@ -106,7 +104,7 @@ class Geometry(OfSentences):
         return figure
 
 
-def score_beside(subject: Subject, task: str) -> float:
+def score_beside(subject: Subject | None, task: str) -> float:
     """Returns a run's average x 100, or else its score on the task; NaN for models without either."""
     if not isinstance(subject, RunRecord):
         return nan

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from stsbench.analysis.base import OfVectors, Row, intervals_of, with_intervals
 from stsbench.analysis.inputs import BINS, LENGTH, Answer, Bins, Estimates, ScoredVectors, bins_from, sides
 from stsbench.base.errors import UserError
-from stsbench.base.words import listed
 from stsbench.records.kinds import ALL_TASKS
 from stsbench.render.table import Table, Tables, note_of
 from stsbench.statistics.dependence import Sharing
@@ -27,7 +26,6 @@ EDGES = {
 COSINE, NORM, RISE = "cosine", "norm", "rise"
 
 _FEWEST = 10  # Sentences that the first and the last bin of the rise need
-_UNIT = 1e-3  # Vectors whose norms are this close to 1 are normalised
 
 
 class LengthCollapse(OfVectors):
@@ -84,13 +82,10 @@ class LengthCollapse(OfVectors):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        notes = ["Longer sentences may also be about fewer subjects: compare models on the same sentences."]
+        subjects = "Longer sentences may also be about fewer subjects: compare models on the same sentences."
         rows = self.headline[self.headline["measure"] == NORM]
-        spread = abs(rows["value"] - 1).groupby(rows["model"], sort=False).max()
-        if units := list(spread.index[spread < _UNIT]):
-            notes.append(f"Vectors are normalised, so their norm carries no information: {listed(units)}.")
         zero = rows.groupby("model", sort=False)["zero"].sum()
-        return (*notes, *note_of("Zero vectors left out", zero[zero > 0]))
+        return (subjects, *note_of("Zero vectors left out", zero[zero > 0]))
 
     def panels(self) -> Mapping[str, pd.DataFrame]:
         rows = self.headline[self.headline["measure"] == COSINE]

@@ -36,8 +36,7 @@ from stsbench.statistics.seeds import generator
 
 Mask = NDArray[np.bool_]
 
-CONFIDENCE = 0.9
-"""The probability that a cutoff meets its target on new pairs."""
+CONFIDENCE = 0.9  # the probability that a cutoff meets its target on new pairs
 
 FALSE, PRECISION, RECALL = TARGETS = "false matches", "precision", "recall"
 MEASURES = (*TARGETS, "matched", "balanced accuracy")
@@ -223,8 +222,7 @@ class Threshold(OfTasks):
         if self.carry is None:
             table = table.drop(columns=["group", f"{CUTOFF}: interval"])
         table = table.drop(columns=[f"{name}: interval" for name in MEASURES[3:]])
-        target = self.frame["target"].iloc[0]
-        caption = f"The cutoff for {target}, and its rates on other pairs"
+        caption = f"The cutoff for {self.constants['target']}, and its rates on other pairs"
         return Tables([Table(table, caption, 3, notes=self.notes)])
 
     @property

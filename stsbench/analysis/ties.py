@@ -56,12 +56,7 @@ class Ties(OfTasks):
         rows, numbers = self.headline.rename(columns=heads), [heads.get(name, name) for name in _NUMBERS]
         tasks = listed(list(dict.fromkeys(rows["task"])))
         caption = f"Spearman x 100, {tasks}, and over all ways to break ties"
-        tables = [Table(rows[["model", "precision", *numbers]], caption, notes=similarity_notes(self.frame))]
-        if self.frame["task"].nunique() > 1:
-            rows = self.frame[(self.frame["precision"] == RECORDED) & (self.frame["task"] != AVERAGE)]
-            rows = rows.rename(columns=heads)[["model", "task", "pairs", "distinct", *numbers]]
-            tables.append(Table(rows, "Each task, with the similarities as recorded"))
-        return Tables(tables)
+        return Tables([Table(rows[["model", "precision", *numbers]], caption, notes=similarity_notes(self.frame))])
 
     def panels(self) -> Mapping[str, pd.DataFrame]:
         names = {"precision": "place", "score": "value", "lowest": "low", "highest": "high"}

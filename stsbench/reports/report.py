@@ -243,9 +243,7 @@ def analyses(
     """Returns the analyses, which of them were not possible, and the kinds of pairs, which have findings."""
     section, records = Section("analyses", "Analyses"), list(runs.values())
     try:
-        explanation = explain(
-            records, published=True, intervals=how, data_dirs=data_dirs, leave_out=True, progress=progress
-        )
+        explanation = explain(records, published=True, intervals=how, data_dirs=data_dirs, progress=progress)
     except UserError as error:
         return Filled(section, (f"analyses: {error}",)), None
     missing = explanation.left_out()

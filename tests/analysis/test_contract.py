@@ -248,6 +248,6 @@ def test_a_registered_analysis_has_a_command_a_part_of_explain_and_a_section_of_
     run_command(monkeypatch, "toy-ties", folder / "run", "--times", "3", "--published", "--json")
     assert json.loads(capsys.readouterr().out)[-1]["model"] == "paper"
     record = sb.evaluate(str(folder / A), "sample")
-    assert "toy-ties" in sb.explain(record, leave_out=True).parts
+    assert "toy-ties" in sb.explain(record).parts
     report, _ = report_section({"a": record}, sb.Intervals(), (), silent)
     assert report.section.parts[-1].title == "Toy ties"

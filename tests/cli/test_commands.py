@@ -72,7 +72,7 @@ VERBS: dict[str, tuple[list[Any], set[str], set[str]]] = {
     ),
     "explain": (
         [sb.explain],
-        {"intervals", "leave_out"},
+        {"intervals"},
         {"model", "out", "figure_format", "interval", "no_intervals"},
     ),
     "doctor": ([], set(), set()),

@@ -275,7 +275,7 @@ def test_what_needs_vectors_without_a_side_is_refused_and_what_compares_pairs_is
     encoder, refused = load(prompted(), prompts="query,passage"), "has a prompt for each side of a pair"
     sb.evaluate(encoder, "sample", out=tmp_path / "run")
     for subject in (encoder, load_run(tmp_path / "run")):
-        explained = sb.explain(subject, leave_out=True)
+        explained = sb.explain(subject)
         assert set(explained.parts) == OF_PAIRS
         assert set(explained.missing) == set(analyses()) - OF_PAIRS
         assert all(refused in why for why in explained.missing.values())

@@ -318,6 +318,11 @@ def differ(a, b):
     return bool((np.linalg.norm(a - b, axis=1) > 1e-4 * np.linalg.norm(b, axis=1)).any())
 
 
+def described(counts: np.ndarray) -> str:
+    """Return counts of named and planted causes, and of accused clean cases, in words."""
+    return f"{counts[0]} of {counts[1]} single causes, {counts[2]} of {counts[3]} pairs; {counts[4]}"
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", nargs="?", default="/tmp/served_vectors", type=Path)
@@ -379,10 +384,8 @@ def main():
                 ok = is_named(answer, words) and (bool(words) or answer.exit_code == 0)
                 counts[column : column + 2] += (ok, 1)
                 if not ok or arguments.only:
-                    print(
-                        f"{'ok ' if ok else 'MISSED'} {kind}: {' + '.join(word for _, word, _ in case)} [{' + '.join(words)}]: {answer.sentence} ({seconds[-1][1]:.1f} s)",
-                        flush=True,
-                    )
+                    planted, named = " + ".join(word for _, word, _ in case), " + ".join(words)
+                    print(f"{'ok' if ok else 'MISSED'} {kind}: {planted} [{named}]: {answer.sentence}", flush=True)
         for number in range(arguments.clean if not arguments.only else 0):
             vectors = plain.vectors(sentences, **clean(number))
             answer = diagnose_vectors(encoder, vectors, sentences, budget=arguments.budget)
@@ -391,14 +394,12 @@ def main():
                 print(f"ACCUSED {kind}: {clean(number)}: {answer.sentence}", flush=True)
         if seconds:
             wall, cpu = np.array(seconds).T
+            print(f"{kind}: {described(counts)} of {arguments.clean} clean accused")
             print(
-                f"{kind}: {counts[0]} of {counts[1]} single causes, {counts[2]} of {counts[3]} pairs; {counts[4]} of {arguments.clean} clean accused; wall {np.median(wall):.1f} s (largest {wall.max():.1f}), cpu {np.median(cpu):.1f} s (largest {cpu.max():.1f})",
-                flush=True,
+                f"  wall {np.median(wall):.1f} s (largest {wall.max():.1f}), cpu {np.median(cpu):.1f}", flush=True
             )
         totals += counts
-    print(
-        f"all: {totals[0]} of {totals[1]} single causes, {totals[2]} of {totals[3]} pairs; {totals[4]} clean accused"
-    )
+    print(f"all: {described(totals)} clean accused")
 
 
 if __name__ == "__main__":

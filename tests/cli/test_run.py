@@ -41,7 +41,8 @@ def test_a_run_prints_a_table_and_records_it(stsbench: Stsbench, monkeypatch: py
     assert (first["task"], first["items"], first["signature"]) == ("sample", "252", record.signature)
     assert len(others) == len(record.scores[0].subsets)
     quiet = stsbench(*PLAIN, "--quiet")
-    assert (quiet.err, len(quiet.out.splitlines())) == ("", 5)
+    recorded = "recorded in runs/toys_words-own-sample, replacing the record of the same measurement\n"
+    assert (quiet.err, len(quiet.out.splitlines())) == (recorded, 5)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     assert ["encoding" in stsbench(*PLAIN, *quiet).err for quiet in ((), ("--quiet",))] == [True, False]

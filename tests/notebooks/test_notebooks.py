@@ -88,7 +88,7 @@ def test_it_runs_without_an_error_or_a_warning_and_says_on_what(name):
 def test_its_figures_are_there_and_described(name):
     cells = [cell for cell in run(name).node.cells if cell.cell_type == "code"]
     drawing = [cell for cell in cells if ".plot(" in cell.source]
-    assert drawing
+    assert drawing or name.startswith("5-")  # a diagnosis has no figure
     for cell in drawing:
         (image,) = [output for output in cell.outputs if "image/png" in output.get("data", {})]
         alt = image.metadata["image/png"]["alt"]

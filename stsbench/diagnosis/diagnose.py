@@ -285,7 +285,7 @@ def diagnose(
 
     Returns:
         A diagnosis. Its `.verdict` is the answer in words, `.table()` lists the settings that matter, `.frame` has
-        all scores, `.plot()` draws single changes.
+        all scores.
 
     Raises:
         UserError: if the claim cannot be read, data are missing, or an option is invalid.

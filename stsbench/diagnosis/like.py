@@ -365,7 +365,7 @@ def _answer(search: Search, best: Candidate, yours: Candidate, subject: str) -> 
 
 def _read_vectors(like: Any, texts: Sequence[str]) -> tuple[str, FloatMatrix]:
     """Returns what gave the vectors, as the start of a sentence, and the vectors of texts."""
-    subject = "What made the vectors"
+    subject = "The program that made the vectors"
     if isinstance(like, str | Path) and Path(like).suffix == ".npy":
         try:
             like = np.load(Path(like).expanduser())

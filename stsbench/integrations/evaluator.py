@@ -101,6 +101,7 @@ class WithIntervals(BaseEvaluator):  # type: ignore[misc]
 
     @property
     def description(self) -> str:
+        """The name of the task in the model card."""
         return str(self.evaluator.description)
 
     def get_config_dict(self) -> dict[str, Any]:

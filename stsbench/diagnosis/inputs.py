@@ -23,6 +23,7 @@ from stsbench.encoders.network import Network
 from stsbench.encoders.poolers import AUTO, Reading, parse_pooling, read_vectors
 from stsbench.encoders.prompts import named_prompts
 from stsbench.encoders.protocol import FloatMatrix
+from stsbench.encoders.rendering import Part
 from stsbench.encoders.tokenizer import position_limit, stated_limits
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.encoders.use import MASKS, PRECISIONS, USUAL_LENGTHS
@@ -348,30 +349,22 @@ class Machine:
         import torch
 
         mask_kind, seen, left, precision = batch[0].how
-        network = replace(self._network(precision), mask=mask_kind)
-        lengths = torch.tensor([len(row.ids) for row in batch])
-        width = max(1, batch[0].width, int(lengths.max()))
-        starts = width - lengths if left else torch.zeros_like(lengths)
-        places = torch.arange(width) - starts[:, None]
-        filled = (places >= 0) & (places < lengths[:, None])
-        ids = torch.full((len(batch), width), network.pad_id)
-        ids[filled] = torch.tensor([token for row in batch for token in row.ids], dtype=torch.long)
-        # A text without tokens attends to one padding token.
-        mask = torch.ones_like(ids) if seen else (filled | ((lengths == 0)[:, None] & (places == 0))).long()
+        network, padding = replace(self._network(precision), mask=mask_kind), "left" if left else "right"
+        parts = [Part(row.ids, (), ()) for row in batch]
+        padded = network.padded(parts, padding, None, batch[0].width)[:3]
+        ids, mask, starts = (tensor.to(network.device) for tensor in padded)
         made = []
         with torch.inference_mode():
-            states = network.run(ids, mask, padding="left" if left else "right", all_layers=True)
+            states = network.run(ids, torch.ones_like(ids) if seen else mask, padding=padding, all_layers=True)
             for name, reading in self.poolings.items():
-                if name.endswith(PADDED):
-                    spans = [reading.span(width)] * len(batch)
-                else:
-                    spans = [row.words if name == "words" else reading.span(len(row.ids)) for row in batch]
-                    spans = [(start + a, start + b) for start, (a, b) in zip(starts.tolist(), spans, strict=True)]
-                read: Any = read_vectors(reading, states.hidden_states, torch.tensor(spans).clamp(min=0))
+                end = ids.shape[1] if name.endswith(PADDED) else None
+                spans = [row.words if name == "words" else reading.span(end or len(row.ids)) for row in batch]
+                columns = torch.tensor(spans, device=ids.device) + (0 if end else starts[:, None])
+                read: Any = read_vectors(reading, states.hidden_states, columns.clamp(min=0))
                 if reading.head:
                     head: Any = network.head
                     read = head(read.to(network.model.dtype)) if head else states.pooler_output
-                made.append(np.nan_to_num(network.tail(read.float()).float().numpy()))
+                made.append(np.nan_to_num(network.tail(read.float()).float().cpu().numpy()))
         return [list(vectors) for vectors in zip(*made, strict=True)]
 
     def _network(self, precision: str) -> Network:

@@ -114,7 +114,7 @@ class Network:
         """
         import torch
 
-        ids, mask, starts, located = self._padded(parts, padding, positions)
+        ids, mask, starts, located = self.padded(parts, padding, positions)
         if (known := self.vocabulary) is not None and (token := int(ids.max())) >= known:
             raise UserError(
                 f"the tokenizer of {self.name} returns token {token}, but the model has {known} tokens. Use its "
@@ -146,14 +146,14 @@ class Network:
             vectors[pooling] = read_vectors(reading, hidden, placed)
         return vectors
 
-    def _padded(
-        self, parts: Sequence[Part], padding: str, positions: Sequence[Sequence[int]] | None
+    def padded(
+        self, parts: Sequence[Part], padding: str, positions: Sequence[Sequence[int]] | None, width: int = 1
     ) -> "tuple[Tensor, Tensor, Tensor, Tensor | None]":
-        """Returns padded token ids, their mask, each row's first column, and padded positions."""
+        """Returns token ids padded to at least `width`, their mask, each row's first column, and positions."""
         import torch
 
         lengths = torch.tensor([len(part.ids) for part in parts])
-        width = max(1, int(lengths.max()))
+        width = max(1, width, int(lengths.max()))
         starts = torch.zeros_like(lengths) if padding == "right" else width - lengths.clamp(min=1)
         places = torch.arange(width) - starts.unsqueeze(1)
         ids = torch.full((len(parts), width), self.pad_id)

@@ -75,6 +75,16 @@ def test_vectors_of_another_model_have_no_cause_but_that_model(plain: Any) -> No
     assert (named.explained, f"uses {other.identity.name}" in named.sentence) == (True, True)
 
 
+@pytest.mark.gpu
+def test_a_checkpoint_on_a_gpu_is_compared(plain: Any) -> None:
+    if not study.torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    own, encoder = plain("bert")
+    there = sb.load(encoder.checkpoint.folder, device="cuda", pooling=own.pooling, max_length=512)
+    found = diagnose_vectors(there, own.vectors(list(SENTENCES), seen=True, batch=16), budget=BUDGET)
+    assert (found.explained, "lets attention see the padding" in found.sentence) == (True, True)
+
+
 @pytest.mark.parametrize(("cut", "code"), [(512, 0), (32, 1)])
 def test_the_command_compares_a_server_and_saved_vectors(plain: Any, tmp_path: Path, cut: int, code: int) -> None:
     own, encoder = plain("bert")

@@ -86,8 +86,9 @@ def diagnose(
     if like is not None:
         if run or claim or vectors or data:
             raise UserError("--like explains vectors: leave out RUN, --claim, --vectors and --data.")
-        name = choose_models(use, models=models)[0].name
-        _diagnose_like(like, name, use, sentences, other, budget, output)
+        _diagnose_like(like, model or choose_models(use)[0].name, use, sentences, other, budget, output)
+    if other is not None:
+        raise UserError("--or needs --like: it names another model that may have given those vectors.")
     if run is not None:
         if model or vectors or use != Use():
             raise UserError("RUN determines the model and its use: leave out the options of the model.")

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -86,9 +87,13 @@ def test_a_checkpoint_on_a_gpu_is_compared(plain: Any) -> None:
 
 
 @pytest.mark.parametrize(("cut", "code"), [(512, 0), (32, 1)])
-def test_the_command_compares_a_server_and_saved_vectors(plain: Any, tmp_path: Path, cut: int, code: int) -> None:
+def test_the_command_compares_a_server_and_saved_vectors(
+    plain: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: int, code: int
+) -> None:
     own, encoder = plain("bert")
-    folder, saved, lines = str(encoder.checkpoint.folder), tmp_path / "v.npy", tmp_path / "s.txt"
+    monkeypatch.setenv("LOGNAME", "ada")  # messages and records leave out the user's name
+    folder = str(shutil.copytree(encoder.checkpoint.folder, tmp_path / "ada" / "bert"))
+    saved, lines = tmp_path / "v.npy", tmp_path / "s.txt"
     texts = [text for text in SENTENCES if "\n" not in text]
     lines.write_text("\n".join(texts) + "\n", encoding="utf-8")
     np.save(saved, own.vectors(texts, limit=cut))

@@ -374,7 +374,8 @@ def _read_vectors(like: Any, texts: Sequence[str]) -> tuple[str, FloatMatrix]:
     elif not isinstance(like, np.ndarray):
         embedded = embed(load(like), texts, normalize=False, use_cache=False)
         subject, like = "The server", next(iter(embedded.vectors.values()))[embedded.rows]
-    if like.ndim != 2 or len(like) != len(texts) or like.dtype.kind not in "fiu" or not np.isfinite(like).all():
+    is_valid = like.ndim == 2 and len(like) == len(texts) > 0 and like.dtype.kind in "fiu"
+    if not is_valid or not np.isfinite(like).all():
         raise UserError(
             f"there are vectors ({like.dtype}) of shape {like.shape} for {len(texts)} sentences: save one a "
             "sentence, in their order, with finite numbers."

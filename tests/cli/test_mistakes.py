@@ -69,6 +69,7 @@ COMMANDS = [
     ("diagnose -m minilm", "name the number with --claim"),
     ("diagnose -m minilm --like v.npy --claim 3", "--like explains vectors"),
     ("diagnose -m toys:words --like v.npy", "shape .2, 3. for 50 sentences"),
+    ("diagnose -m toys:words --claim 50 --or minilm", "--or needs --like"),
     ("diagnose a --pooling avg", "RUN determines the model and its use"),
     ("check a --baseline b --against auto", "--against and --baseline exclude each other"),
     ("check a --baseline b --tolerance 1", "--tolerance and --baseline exclude each other"),

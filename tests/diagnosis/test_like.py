@@ -117,17 +117,18 @@ def test_the_assertion_names_the_cause(plain: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("vectors", "message"),
+    ("vectors", "sentences", "message"),
     [
-        (np.ones((3, 48)), "of shape .3, 48. for 50 sentences"),
-        (np.full((50, 48), np.nan), "finite numbers"),
-        (np.ones((50, 99)), "99 dimensions, and the model's have fewer"),
+        (np.ones((3, 48)), None, "of shape .3, 48. for 50 sentences"),
+        (np.ones((0, 48)), [], "of shape .0, 48. for 0 sentences"),
+        (np.full((50, 48), np.nan), None, "finite numbers"),
+        (np.ones((50, 99)), None, "99 dimensions, and the model's have fewer"),
     ],
-    ids=range(3),
+    ids=range(4),
 )
-def test_mistakes(plain: Any, vectors: Any, message: str) -> None:
+def test_mistakes(plain: Any, vectors: Any, sentences: list[str] | None, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        diagnose_vectors(plain("bert")[1], vectors)
+        diagnose_vectors(plain("bert")[1], vectors, sentences)
 
 
 @pytest.mark.long

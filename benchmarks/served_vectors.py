@@ -35,7 +35,7 @@ def texts():
 
 
 def tokenizer_of(kind):
-    """Return a tokenizer trained on the sentences: cased bytes, or for BERT uncased or cased word pieces."""
+    """Return a tokenizer trained on the sentences, cased: of bytes, or for BERT of word pieces."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
     first, last = {"bert": ("[CLS]", "[SEP]"), "llama": ("", ""), "t5": ("", "</s>")}.get(kind, ("<s>", "</s>"))

@@ -1,4 +1,4 @@
-"""What `diagnose` returns: the verdict, the settings that matter, every score."""
+"""What `diagnose` and `diagnose_vectors` return: the answer, and the settings that matter."""
 
 import textwrap
 from collections.abc import Iterable

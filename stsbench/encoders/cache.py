@@ -89,7 +89,7 @@ def text_key(text: str) -> bytes:
 
 
 class EmbeddingCache:
-    """The cached vectors of one identity (which has a weight hash) with one pooling.
+    """The cached vectors of one identity (one that `is_cached`) with one pooling.
 
     If your cache cannot be used (full disk, no permission, locked by another process), one warning is logged and
     the run continues without it.

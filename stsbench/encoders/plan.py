@@ -104,7 +104,7 @@ def embed(
         poolings: all computed in one pass; by default the encoder's own.
         normalize: whether to scale vectors to unit length; None for all processing that the encoder's `Use` asks
             for (normalisation, dimensions, whitening on these texts). The cache holds unprocessed vectors.
-        use_cache: whether to read and write the embedding cache. An encoder without a weight hash is never cached.
+        use_cache: whether to read and write the embedding cache, for encoders whose identity `is_cached`.
         progress: receives the number of encoded tokens.
 
     Raises:

@@ -37,7 +37,7 @@ USUAL_LENGTHS = (32, 64, 128, 256, 512)
 """Common maximum lengths: SimCSE trains with 32, scripts often cut at 64 or 128, models at 256 or 512."""
 
 UNKNOWN = "-"
-"""The precision of an imported score whose file does not state it."""
+"""The precision where it is not known: of a server, a model of mteb, an imported score."""
 
 
 @dataclass(frozen=True)

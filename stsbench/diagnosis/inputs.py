@@ -143,10 +143,10 @@ class Step(NamedTuple):
     fields: tuple[tuple[str, Any], ...] = ()
 
 
-Way = tuple[Step, ...]
+Steps = tuple[Step, ...]
 
 
-def feed_of(way: Way) -> Feed:
+def feed_of(way: Steps) -> Feed:
     """Returns how a way feeds texts to the network."""
     return Feed(**{name: value for step in way for name, value in step.fields})
 
@@ -181,17 +181,17 @@ class Read(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class Setting:
     """A setting, and the errors that it leaves; a precision explains its own noise (`floor`) alone."""
 
-    way: Way
+    way: Steps
     read: Read
-    reading: Way
+    reading: Steps
     errors: Errors = field(repr=False)
     floor: float = FLOOR
 
     @property
-    def changes(self) -> Way:
+    def changes(self) -> Steps:
         """The changes of your setting, without the precision."""
         return (*(step for step in self.way if step.axis != "precision"), *self.reading)
 
@@ -200,13 +200,13 @@ class Candidate:
         """The mean logarithm of the errors."""
         return float(np.log10(np.maximum(self.errors, self.floor)).mean())
 
-    def decrease(self, before: "Candidate") -> Errors:
+    def decrease(self, before: "Setting") -> Errors:
         """Returns by how much the errors are smaller (log10)."""
         floor = max(self.floor, before.floor)
         decrease: Errors = np.log10(np.maximum(before.errors, floor) / np.maximum(self.errors, floor))
         return decrease
 
-    def gain(self, before: "Candidate") -> float:
+    def gain(self, before: "Setting") -> float:
         """Returns the mean decrease over the sentences that it moves."""
         decrease = self.decrease(before)
         moved = np.abs(decrease) > ALIKE

@@ -23,13 +23,13 @@ from stsbench.diagnosis.inputs import (
     FLOOR,
     PADDED,
     SENTENCES,
-    Candidate,
     Errors,
     Feed,
     Machine,
     Read,
+    Setting,
     Step,
-    Way,
+    Steps,
     feed_of,
 )
 from stsbench.diagnosis.result import Likeness
@@ -55,7 +55,7 @@ _PARTS = (("",), ("first", "last"))
 _MOST_SENTENCES, _SHORT = 100, 40
 
 
-class Search:
+class VectorSearch:
     """Compares vectors, shape (rows, dimensions), with those of a machine in many ways.
 
     `rows` has the row of each of its texts, `other` the change that its encoder is, if it is not yours. Nothing is
@@ -63,18 +63,18 @@ class Search:
     """
 
     def __init__(
-        self, machine: Machine, vectors: FloatMatrix, rows: NDArray[np.int64], *, other: Way, ends: float
+        self, machine: Machine, vectors: FloatMatrix, rows: NDArray[np.int64], *, other: Steps, ends: float
     ) -> None:
         self.machine, self.vectors, self.rows, self.other, self.ends = machine, vectors, rows, other, ends
         self.unit, self.width = _part(vectors, "", vectors.shape[1]), vectors.shape[1]
-        self.tried: dict[Feed, list[Candidate]] = {}
+        self.tried: dict[Feed, list[Setting]] = {}
         self.noise: dict[str, tuple[float, float]] = {}
         self._add(())
         if not self.tried[Feed()]:
             raise UserError(f"the vectors have {self.width} dimensions, and the model's have fewer.")
         self.default = min(self.tried[Feed()], key=lambda c: len(c.changes))
 
-    def run(self, progress: Progress) -> Candidate:
+    def run(self, progress: Progress) -> Setting:
         """Returns the simplest setting that explains the vectors, or the nearest."""
         if self.best.errors.max() > _EXACT:
             steps = self.machine.steps
@@ -93,12 +93,12 @@ class Search:
         return self.best
 
     @property
-    def candidates(self) -> list[Candidate]:
+    def candidates(self) -> list[Setting]:
         """All settings that were tried on all sentences."""
         return [candidate for of_feed in self.tried.values() for candidate in of_feed]
 
     @property
-    def best(self) -> Candidate:
+    def best(self) -> Setting:
         """The nearest setting none of whose changes could be left out."""
         best = self.default
         for count in range(1, 5):
@@ -107,11 +107,11 @@ class Search:
             best = nearest if nearest.gain(best) >= _GAIN else best
         return best
 
-    def agree(self, candidate: Candidate) -> NDArray[np.bool_]:
+    def agree(self, candidate: Setting) -> NDArray[np.bool_]:
         """Returns for each sentence whether its vector agrees."""
         return candidate.errors <= self.precision_of(candidate)[1]
 
-    def precision_of(self, candidate: Candidate) -> tuple[str, float]:
+    def precision_of(self, candidate: Setting) -> tuple[str, float]:
         """Returns the precision in which most vectors agree, and the largest error in it; "" if there is none."""
         middle, feed = float(np.median(candidate.errors)), feed_of(candidate.way)
         if middle <= _EXACT and not feed.precision:
@@ -132,7 +132,7 @@ class Search:
                 return name, 5 * largest
         return "", _ROUNDED
 
-    def lengths(self, best: Candidate) -> Way:
+    def lengths(self, best: Setting) -> Steps:
         """Returns how the lengths of the vectors differ from yours."""
         made, kept = self._made(best), slice(-self.width, None) if best.read.part == "last" else slice(self.width)
         parts = (self.vectors[self._places(best)], made[:, kept], _part(made, "", made.shape[1])[:, kept])
@@ -152,7 +152,7 @@ class Search:
         words = next(w for w, v in ways.items() if np.allclose(given[used], v[used], rtol=tolerance, atol=1e-12))
         return (Step("normalisation", words),) if words else ()
 
-    def order(self, candidate: Candidate) -> str:
+    def order(self, candidate: Setting) -> str:
         """Returns the order of the rows in words."""
         unit = _part(self._made(candidate), candidate.read.part, self.width)
         sizes = np.array([len(row.ids) for row in self.machine.inputs(feed_of(candidate.way))])
@@ -165,28 +165,28 @@ class Search:
                 return words
         return "in another order"
 
-    def _places(self, candidate: Candidate) -> NDArray[np.int64]:
+    def _places(self, candidate: Setting) -> NDArray[np.int64]:
         """Returns the row of each sentence."""
         unit = _part(self._made(candidate), candidate.read.part, self.width)
         return (unit @ self.unit.T).argmax(1) if candidate.read.is_moved else self.rows
 
-    def _made(self, candidate: Candidate) -> NDArray[np.float64]:
+    def _made(self, candidate: Setting) -> NDArray[np.float64]:
         inputs = self.machine.inputs(feed_of(candidate.way))
         return self.machine.vectors(inputs)[candidate.read.pooling].astype(np.float64)
 
-    def _leaders(self) -> list[Candidate]:
+    def _leaders(self) -> list[Setting]:
         """Returns the settings that explain some sentences best."""
         best = [min(of_feed, key=lambda c: c.objective) for of_feed in self.tried.values()]
         return sorted(best, key=lambda c: float(np.quantile(c.errors, 0.2)))[:4]
 
-    def _changed(self, before: Way, after: Way) -> NDArray[np.bool_]:
+    def _changed(self, before: Steps, after: Steps) -> NDArray[np.bool_]:
         first, second = (self.machine.inputs(feed_of(way)) for way in (before, after))
         return np.array([a != b for a, b in zip(first, second, strict=True)])
 
     def _consider(
         self,
-        before: Way,
-        ways: Sequence[Way],
+        before: Steps,
+        ways: Sequence[Steps],
         progress: Progress,
         *,
         most: int,
@@ -210,7 +210,7 @@ class Search:
         for _, number in sorted(gains)[:most]:
             self._add(ways[number])
 
-    def _add(self, way: Way) -> None:
+    def _add(self, way: Steps) -> None:
         own, feed = self.machine.encoder.use.pooling, feed_of(way)
         floor = max(FLOOR, self.noise.get(feed.precision, (0.0, 0.0))[0])
         self.tried[feed] = []
@@ -220,7 +220,7 @@ class Search:
             steps = [Step("pooling", words)] if pooling != own else []
             steps += [Step("dimensions", f"keeps the {read.part} {self.width} dimensions")] if read.part else []
             steps += [Step("order", "returns the rows in another order")] if read.is_moved else []
-            self.tried[feed].append(Candidate(way, read, (*self.other, *steps), errors, floor))
+            self.tried[feed].append(Setting(way, read, (*self.other, *steps), errors, floor))
 
     def _measure_noise(self, precisions: Sequence[Step]) -> None:
         """Measures by how much each precision moves short sentences: the median and the largest error."""
@@ -247,7 +247,7 @@ class Search:
         return errors
 
 
-def _also(way: Way, steps: Iterable[Step]) -> list[Way]:
+def _also(way: Steps, steps: Iterable[Step]) -> list[Steps]:
     """Returns a way with each step on another axis."""
     axes = {step.axis for step in way}
     return [(*way, step) for step in steps if step.axis not in axes]
@@ -302,12 +302,12 @@ def diagnose_vectors(
     # Evenly over all lengths.
     rows = np.sort(order[np.linspace(0, len(texts) - 1, min(len(texts), _MOST_SENTENCES)).astype(int)])
     chosen, ends = [texts[row] for row in rows], time.monotonic() + budget
-    search = Search(Machine(_readable(encoder), chosen), vectors, rows, other=(), ends=ends)
+    search = VectorSearch(Machine(_readable(encoder), chosen), vectors, rows, other=(), ends=ends)
     best, yours = search.run(progress), search.default
     if other is not None and not search.agree(best).all():
         name = other.identity.name if isinstance(other, Encoder) else other
         step = Step("model", f"uses {name}")
-        second = Search(Machine(_readable(other), chosen), vectors, rows, other=(step,), ends=ends + budget)
+        second = VectorSearch(Machine(_readable(other), chosen), vectors, rows, other=(step,), ends=ends + budget)
         if (nearest := second.run(progress)).gain(best) >= _GAIN:
             search, best = second, nearest
     return _answer(search, best, yours, subject)
@@ -323,7 +323,7 @@ def _readable(model: Model) -> TransformerEncoder:
     )
 
 
-def _answer(search: Search, best: Candidate, yours: Candidate, subject: str) -> Likeness:
+def _answer(search: VectorSearch, best: Setting, yours: Setting, subject: str) -> Likeness:
     precision, largest = search.precision_of(best)
     equal = (
         c.changes
@@ -331,7 +331,7 @@ def _answer(search: Search, best: Candidate, yours: Candidate, subject: str) -> 
         if len(c.changes) == len(best.changes) and np.abs(c.decrease(best)).mean() < ALIKE
     )
 
-    def words(way: Way) -> str:
+    def words(way: Steps) -> str:
         return listed([f"returns the rows {search.order(best)}" if s.axis == "order" else s.words for s in way])
 
     alike = [way for way in dict.fromkeys(map(words, equal)) if way != words(best.changes)]

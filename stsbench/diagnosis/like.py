@@ -49,9 +49,6 @@ _GAIN = np.log10(2)
 _REORDERED, _MOVED = 0.2, 0.2
 """Rows in another order must agree to the first, in the median, and more than the second share of them move."""
 
-_PARTS = (("",), ("first", "last"))
-"""The parts of the dimensions to compare if the model has as many, or more."""
-
 _MOST_SENTENCES, _SHORT = 100, 40
 
 
@@ -236,8 +233,9 @@ class VectorSearch:
         """Returns the errors of some sentences for each reading."""
         inputs, rows, errors = self.machine.inputs(feed), self.rows[places], {}
         for pooling, vectors in self.machine.vectors([inputs[place] for place in places]).items():
-            more = vectors.shape[1] - self.width
-            for part in () if more < 0 or pooling.endswith(PADDED) != feed.pooled else _PARTS[more > 0]:
+            if vectors.shape[1] < self.width or pooling.endswith(PADDED) != feed.pooled:
+                continue
+            for part in ("first", "last") if vectors.shape[1] > self.width else ("",):
                 unit = _part(vectors, part, self.width)
                 errors[Read(pooling, part)] = distances = np.linalg.norm(unit - self.unit[rows], axis=1)
                 nearest = (unit @ self.unit.T).argmax(1)

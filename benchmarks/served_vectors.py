@@ -185,7 +185,7 @@ class Plain:
         if "rounded" in c:
             made = torch.tensor(made).to(getattr(torch, c["rounded"])).float().numpy()
         if "rows" in c:
-            made = made[c["rows"](sentences, rows)]
+            made = made[c["rows"](rows)]
         return made
 
     def pool(self, states, real, c):
@@ -207,16 +207,12 @@ def strip_accents(text):
     return "".join(c for c in unicodedata.normalize("NFD", text) if not unicodedata.combining(c))
 
 
-def by_length(_sentences, rows):
+def by_length(rows):
     return np.array(sorted(range(len(rows)), key=lambda n: len(rows[n])))
 
 
-def shuffled(_sentences, rows):
+def shuffled(rows):
     return np.random.default_rng(4).permutation(len(rows))
-
-
-def end_of(tokenizer, ids):
-    return ids[-1:] if ids[-1:] == [tokenizer.eos_token_id] else []
 
 
 def causes(kind):
@@ -272,7 +268,7 @@ def causes(kind):
         ("padding", "pads on the left", {"side": "left", "batch": 32}),
         ("padding", "see the padding", {"seen": True, "full": True, "batch": 4}),
         ("order", "sorted by length", {"rows": by_length}),
-        ("order", "reversed", {"rows": lambda _, rows: np.arange(len(rows))[::-1]}),
+        ("order", "reversed", {"rows": lambda rows: np.arange(len(rows))[::-1]}),
         ("order", "another order", {"rows": shuffled}),
     ]
     if kind == "llama":

@@ -38,14 +38,13 @@ def requests_of(model: str, tasks: str) -> list[bytes]:
 
 def alone(model: str, contents: list[bytes]) -> float:
     """Return the seconds that the server takes for some requests."""
-    url = f"{model.partition('#')[0]}/embeddings"
-    with requests.Session() as session, ThreadPoolExecutor(endpoint.AT_ONCE) as pool:
-        session.mount("http://", requests.adapters.HTTPAdapter(pool_maxsize=endpoint.AT_ONCE))
-        session.auth = endpoint.EndpointEncoder(url, "", sb.load(model).identity.use)._sign
+    encoder, headers = sb.load(model), {"Content-Type": "application/json"}
+    assert isinstance(encoder, endpoint.EndpointEncoder)
+    with encoder._session as session, ThreadPoolExecutor(endpoint.AT_ONCE) as pool:
 
         def send(content: bytes) -> None:
-            answer = session.post(url, data=content, headers={"Content-Type": "application/json"}, timeout=300)
-            answer.raise_for_status()
+            url = f"{encoder.url}/embeddings"
+            session.post(url, data=content, headers=headers, timeout=endpoint.TIMEOUT).raise_for_status()
 
         start = time.perf_counter()
         list(pool.map(send, contents))

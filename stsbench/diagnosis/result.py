@@ -213,7 +213,7 @@ _ELSEWHERE = (
 _COUNTS = {2: "Two", 3: "Three", 4: "Four", 5: "Five", 6: "Six", 7: "Seven"}
 
 
-def _verdict(search: Search, beyond: Search | None = None) -> str:
+def _verdict(search: Search, beyond: Search | None) -> str:
     """Returns in a few sentences what explains the claim, or that nothing does.
 
     `beyond` is the search beyond the grid, if there was one.

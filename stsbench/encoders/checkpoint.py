@@ -96,11 +96,11 @@ def reason_of(error: BaseException) -> str:
     """Returns the first line of a library's error, without advice to switch off protections."""
     kind, message = type(error).__name__, str(error).strip()
     if _DAMAGED.search(f"{kind} {message}"):
-        return "its weight files are damaged or do not fit its config.json. Download the checkpoint again."
+        return f"its weight files are damaged or do not fit its config.json. {AGAIN}"
     first_line = message.partition("\n")[0].rstrip(" .:")
     if isinstance(error, OSError | ValueError | ImportError | RuntimeError) and first_line:
         return f"{first_line}."
-    return f"its files have unexpected content ({kind}: {first_line}). Download the checkpoint again."
+    return f"its files have unexpected content ({kind}: {first_line}). {AGAIN}"
 
 
 @contextmanager

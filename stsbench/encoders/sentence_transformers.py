@@ -285,7 +285,7 @@ def write_modules(
     _write_json(folder / "sentence_bert_config.json", about)
     if use.prompt:
         prompts = {"prompts": {_PROMPT: use.prompt}, "default_prompt_name": _PROMPT}
-        _write_json(folder / "config_sentence_transformers.json", prompts)
+        _write_json(folder / LIBRARY_CONFIG, prompts)
     for place, _, layer in after:
         (folder / place).mkdir(parents=True, exist_ok=True)
         if layer is not None:

@@ -146,6 +146,8 @@ class Threshold(OfTasks):
         labelled = [task for task, kind in kinds.items() if kind == "labelled"]
         options: dict[str, Any] = {"data_dirs": self.data_dirs, "progress": self.progress}
         if not (sets or labelled):
+            if not isinstance(subject, RunRecord):
+                return super().scored(name, subject)
             options["statistics"] = (*CORRELATIONS, AVERAGE_PRECISION)
             return scored_tasks(name, subject, self.tasks, **options)
         sets += [labelled_pairs(task, [Path(folder) for folder in self.data_dirs]) for task in labelled]

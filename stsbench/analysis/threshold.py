@@ -242,9 +242,11 @@ class Threshold(OfTasks):
 def decisions(pairs: LabelledPairs, matched: Mask) -> dict[str, Linear]:
     """Returns the rates of a decision (`MEASURES`)."""
 
+    def count(of: Mask) -> Linear:
+        return Linear(float(of.sum()), {pairs.name: of.astype(np.float64)})
+
     def rate(counted: Mask, among: Mask) -> Linear:
-        both = (Linear(float(of.sum()), {pairs.name: of.astype(np.float64)}) for of in (counted & among, among))
-        return next(both) / next(both)
+        return count(counted & among) / count(among)
 
     false, recall = rate(matched, ~pairs.matches), rate(matched, pairs.matches)
     precision, share = rate(pairs.matches, matched), rate(matched, np.ones_like(matched))

@@ -1,6 +1,6 @@
 """The command of each analysis, made from its parameters, and `stsbench explain`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, make_dataclass
 from inspect import cleandoc
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,7 +25,8 @@ from stsbench.encoders.use import option_of as option_of_use
 
 if TYPE_CHECKING:
     from stsbench.analysis.inputs import Parameter
-    from stsbench.scoring.subjects import Wanted
+    from stsbench.render.table import Result
+    from stsbench.scoring.subjects import Subject, Wanted
 
 
 @dataclass(frozen=True)
@@ -85,23 +86,21 @@ def command_of(name: str) -> Callable[..., None]:
         output: Output = Output(),
     ) -> None:
         from stsbench.analysis.explain import Explanation
+        from stsbench.analysis.inputs import analysable
         from stsbench.scoring.settings import Intervals
 
         values = {key: parsed(key, about, getattr(own, key)) for key, about in parameters.items()}
         if "intervals" in cls.parameters:
             values["intervals"] = Intervals(own.dependence)
         with progress_bars(quiet=output.quiet) as progress:
-            result = cls.verb(subjects.load(use), progress=progress, **values)
-        is_chosen = subjects.runs or values.get("task") or values.get("tasks")
-        if not is_chosen and "sample" in set(result.frame.get("task", ())):
-            from stsbench.scoring.tasks import SAMPLE_USED
-
-            print_notes(SAMPLE_USED, quiet=output.quiet)
+            named = analysable(subjects.load(use))
+            result = cls.verb(list(named.values()), progress=progress, **values)
+        if not (values.get("task") or values.get("tasks")):
+            note_sample(result, named, output)
         print_result(result, output, figure=figure)
         models = cls.answer.of(result.headline).dropna().index
-        explanation = Explanation({name: result}, subjects=dict.fromkeys(models))
         if len(models) and output.style == "terminal":
-            print_lines("", explanation.sentence)
+            print_lines("", Explanation({name: result}, subjects=dict.fromkeys(models)).sentence)
         print_next(output, "explain", *subjects.words)
 
     summary = cleandoc(cls.__doc__ or "").partition("\nReturns:")[0]
@@ -111,6 +110,16 @@ def command_of(name: str) -> Callable[..., None]:
     bases = (IntervalChoice,) if "intervals" in cls.parameters else ()
     analyse.__annotations__["own"] = make_dataclass("Own", fields, bases=bases, frozen=True)
     return expand(analyse)
+
+
+def note_sample(result: "Result", subjects: Mapping[str, "Subject | None"], output: Output) -> None:
+    """Prints a note if the sample replaces data that is not here."""
+    from stsbench.records.record import RunRecord
+    from stsbench.scoring.tasks import SAMPLE, SAMPLE_USED
+
+    records = [subject for subject in subjects.values() if isinstance(subject, RunRecord)]
+    if SAMPLE in set(result.frame.get("task", ())) - {score.task for of in records for score in of.scores}:
+        print_notes(SAMPLE_USED, quiet=output.quiet)
 
 
 def option_of(name: str, about: "Parameter") -> tuple[str, Any, Any]:
@@ -169,6 +178,7 @@ def explain(
             data_dirs=data_dirs or (),
             progress=progress,
         )
+    note_sample(explanation, explanation.subjects, output)
     print_result(explanation, output)
     print_next(output, "explain", "NAME", *subjects.words)
     if explanation.missing:

@@ -215,6 +215,12 @@ def test_explain_prints_a_line_for_each_analysis_and_reports_failures_last(folde
     assert ["geometry, spectrum" in line for line in done.err.splitlines()[-2:]] == [True, False]
 
 
+def test_the_sample_does_not_replace_data_unnoticed(folder: Stsbench) -> None:
+    assert folder("run", "-m", "toys:words", "--data", "pairs.tsv", "--out", "own").code == 0
+    for line, has_note in (("geometry own", 1), ("geometry own --task sample", 0), ("density own", 0), ("own", 1)):
+        assert folder("explain", *line.split()).err.count("this is the SAMPLE") == has_note, line
+
+
 def test_a_diagnosis_names_the_setting(folder: Stsbench, toys: Any) -> None:
     record = sb.evaluate(toys.words, "sample", protocol=sb.protocol(metric="pearson"))
     claim = f"{100 * (record.scores[0].value or 0):.2f}"

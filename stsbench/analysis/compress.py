@@ -27,6 +27,7 @@ from stsbench.statistics.geometry import (
     BITS,
     Kind,
     Numbers,
+    Vectors,
     bytes_of,
     principal_of,
     ranges_of,
@@ -38,8 +39,6 @@ from stsbench.statistics.intervals import lower_bound, upper_bound
 from stsbench.statistics.neighbours import in_threads
 from stsbench.statistics.ranks import ties_of
 from stsbench.statistics.seeds import generator
-
-Vectors = NDArray[np.floating[Any]]
 
 ALL, LEADING, RANDOM, PCA = "all", "leading", "random", "PCA"
 """The kept dimensions: all, the first, random ones, or the largest principal components."""

@@ -2,11 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from stsbench.analysis.base import Analysis, Row
 from stsbench.analysis.inputs import COUNT, Answer, parameter
@@ -17,13 +15,11 @@ from stsbench.encoders.embedded import Embedded
 from stsbench.records.record import RunRecord
 from stsbench.render.figures import Figure, shortened
 from stsbench.render.table import Table, Tables
-from stsbench.scoring.kinds.retrieval import search
+from stsbench.scoring.kinds.retrieval import BLOCK, search
 from stsbench.scoring.subjects import RecordedModel, Subject, vectors_of
+from stsbench.statistics.geometry import Vectors
 from stsbench.statistics.neighbours import Nearest, zero_rows
 
-Vectors = NDArray[np.floating[Any]]
-
-_AT_ONCE = 8192  # Rows of a corpus whose cosines are in memory at once
 _TITLE_CHARACTERS = 52  # Characters of a query in the title of its panel
 
 
@@ -71,7 +67,7 @@ class Retrieve(Analysis):
         models, first = {}, len(self._queries)
         for name, subject in subjects.items():
             vectors = vectors_of(subject, [*self._queries, *numbers], self.progress).each()
-            parts = (vectors[start : start + _AT_ONCE] for start in range(first, len(vectors), _AT_ONCE))
+            parts = (vectors[start : start + BLOCK] for start in range(first, len(vectors), BLOCK))
             rows, cosines = find_neighbours(name, vectors[:first], parts, self.k)
             models[name] = Nearest(np.array(list(numbers.values()))[rows], cosines)
         return models
@@ -90,9 +86,9 @@ class Retrieve(Analysis):
         return models
 
     def _counted(self, embedded: Embedded) -> Iterator[Vectors]:
-        for number, part in enumerate(embedded.parts(_AT_ONCE)):
+        for number, part in enumerate(embedded.parts(BLOCK)):
             yield part
-            self.progress("looking at vectors", number * _AT_ONCE + len(part), embedded.rows)
+            self.progress("looking at vectors", number * BLOCK + len(part), embedded.rows)
 
     def measure(self, model: str, given: Nearest) -> Iterator[Row]:
         for query, numbers, cosines in zip(self._queries, *given, strict=True):
@@ -128,16 +124,11 @@ def find_neighbours(model: str, queries: Vectors, corpus: Iterable[Vectors], k: 
     """Returns the k rows of a corpus with the highest cosine to each query, without zero vectors.
 
     The (n, d) matrix of the corpus comes in blocks of rows, which are in memory one at a time.
-
-    >>> corpus = np.array([[0.0, 1.0], [2.0, 0.0], [1.0, 1.0]])
-    >>> find_neighbours("a model", np.array([[1.0, 0.0]]), [corpus], 2).rows.tolist()
-    [[1, 2]]
     """
     if zero_rows(queries).any():
         raise UserError(
             f"{model} gives a query a zero vector, which has no neighbours (does it know any word of it?)."
         )
-
     neighbours = search(queries, corpus, k)
     if k > (count := neighbours.rows.shape[1]):
         raise UserError(

@@ -54,8 +54,6 @@ Read = TypeVar("Read")
 
 _KEYS = ("model", "task", "query", "rank", "seed", "against", "feature", "kind", "measure", "group", "interval")
 
-_RAISES = "UserError: if data, items or vectors are missing, or a measure is undefined for a model."
-
 
 def _verb(cls: "type[Analysis]") -> Any:
     """Returns the function that runs an analysis, with the parameters in its signature and docstring."""
@@ -84,7 +82,8 @@ def _verb(cls: "type[Analysis]") -> Any:
         "progress": "Called with the progress.",
     }
     lines = "".join(f"\n    {name}: {text}" for name, text in arguments.items())
-    verb.__doc__ = f"{summary}\nArgs:{lines}\n\nRaises:\n    {_RAISES}\n{returns}{rest}"
+    raises = "UserError: if data, items or vectors are missing, or a measure is undefined for a model."
+    verb.__doc__ = f"{summary}\nArgs:{lines}\n\nRaises:\n    {raises}\n{returns}{rest}"
     return verb
 
 

@@ -18,7 +18,6 @@ from stsbench.statistics.neighbours import directions, pair_similarities
 
 TOP = (1, 3, 10)
 
-
 MEAN, SHARE, SPEARMAN, DIFFERENCE = "mean cosine", "share", "spearman", "difference"
 COSINE, STANDARDISED, RANKS, MANHATTAN = "cosine", "standardised", "ranks", "manhattan"
 

@@ -83,7 +83,6 @@ class Answer:
 COUNT = (1, LARGEST)
 """The limits of a count."""
 
-
 parameter: Callable[..., Any] = Parameter
 """Declares a parameter of an analysis, with the type of its value."""
 
@@ -114,7 +113,6 @@ DATA_DIRS: Sequence[str | Path] = _folders(DataDirs)
 INTERVALS: Any = parameter(None, "How intervals are computed, an `Intervals`.")
 SEED: int = parameter(0, "The random seed.", limits=(0, LARGEST_SEED))
 CORPUS: str | Path = parameter("sample", "The corpus: a file with one sentence a line, or `sample`.")
-
 
 _SAME = 1e-9  # Directions that differ by no more are equal
 

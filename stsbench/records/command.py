@@ -60,7 +60,8 @@ def show(
 
     scores = show_runs(runs, subsets=subsets)
     print_scores(scores, output, as_list=len(scores.records) > 1)
-    print_next(output, {1: "explain", 2: "compare"}.get(len(runs), "rank"), *runs)
+    alone = "report" if scores.records[0].is_imported or not scores.records[0].scores_of("sts") else "explain"
+    print_next(output, {1: alone, 2: "compare"}.get(len(runs), "rank"), *runs)
 
 
 def _write_mteb(runs: list[Path], output: ShownOutput, out: Path) -> None:

@@ -24,7 +24,7 @@ from stsbench.judging.verdicts import CellCheck
 from stsbench.published import catalogue
 from stsbench.published.catalogue import PublishedRow, papers, rows_of, systems, tables
 from stsbench.published.schema import Paper, PublishedCell, PublishedTable, Setting
-from stsbench.records.kinds import RETRIEVAL
+from stsbench.records.kinds import STS
 from stsbench.records.record import RunRecord
 from stsbench.render.page import Filled, Section
 from stsbench.render.table import Table
@@ -327,7 +327,7 @@ def fit_interval(record: RunRecord, task: str, fit: Fit) -> tuple[float, float] 
 
 def answer(records: Sequence[RunRecord]) -> Iterator[str]:
     """Yields the standing of each run, its comparison with its published row, and last the next command."""
-    alone = "report" if records[0].scores[0].kind == RETRIEVAL else "explain"
+    alone = "explain" if records[0].scores_of(STS) else "report"
     next_command = alone if len(records) == 1 else "compare" if len(records) == 2 else "rank"
     for record in records:
         name = f"{record.model.name}: " if len(records) > 1 else ""

@@ -215,6 +215,15 @@ def test_explain_prints_a_line_for_each_analysis_and_reports_failures_last(folde
     assert ["geometry, spectrum" in line for line in done.err.splitlines()[-2:]] == [True, False]
 
 
+def test_the_next_command_is_possible_with_the_run(folder: Stsbench) -> None:
+    done = folder("run", "-m", "toys:words", "--tasks", "sample-questions", "--out", "questions")
+    folder("import", "good.json", "--out", "theirs", "--model", "m")
+    shown = {name: folder("show", name).err for name in ("a", "questions", "theirs")}
+    for name, err in (shown | {"questions": done.err + shown["questions"]}).items():
+        commands = set(re.findall(rf"Next: stsbench (\w+) {name}\n", err))
+        assert commands == {"explain" if name == "a" else "report"}, name
+
+
 def test_the_sample_does_not_replace_data_unnoticed(folder: Stsbench) -> None:
     assert folder("run", "-m", "toys:words", "--data", "pairs.tsv", "--out", "own").code == 0
     for line, has_note in (("geometry own", 1), ("geometry own --task sample", 0), ("density own", 0), ("own", 1)):

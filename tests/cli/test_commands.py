@@ -23,7 +23,7 @@ from stsbench.published import lookup
 from stsbench.scoring.run import choose_models
 
 PRINTING = {"format", "json", "csv", "markdown", "latex", "quiet", "figure", "figure_size", "subsets"}
-WATCHING = {"progress", "listeners", "notice", "finished", "command"}
+WATCHING = {"progress", "listeners", "notice", "command"}
 """Parameters that watch a verb at work; a command fills them in."""
 
 MODEL = {field.name for field in fields(Use)}
@@ -73,7 +73,7 @@ VERBS: dict[str, tuple[list[Any], set[str], set[str]]] = {
     "explain": (
         [sb.explain],
         {"intervals"},
-        {"model", "out", "figure_format", "interval", "no_intervals"},
+        {"model", "interval", "no_intervals"},
     ),
     "doctor": ([], set(), set()),
     "cache info": ([], set(), set()),

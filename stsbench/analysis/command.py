@@ -158,11 +158,11 @@ def explain(
     use: Use = Use(),
     output: Output = Output(),
 ) -> None:
-    """Answer the question of each analysis in one line, and mark answers that reference models do not have.
+    """Answer a question per analysis, a line each, and mark answers outside the range of reference models.
 
     Examples:
     * `stsbench explain runs/minilm-avg-sts`
-    * `stsbench explain runs/a runs/b --corpus wiki.txt --published`
+    * `stsbench explain runs/a runs/b --corpus wiki.txt`
     """
     from stsbench.analysis.explain import explain as explain_runs
     from stsbench.scoring.settings import Intervals

@@ -1,4 +1,4 @@
-"""`explain`: all analyses of one or more runs, an answer each."""
+"""`explain`: all analyses of one or more runs, with an answer each."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -55,7 +55,7 @@ class Explanation(Result):
 
     @property
     def answers(self) -> pd.DataFrame:
-        """The answer to each question by model, the references' `low` and `high`, and if it is `unusual`."""
+        """The answer to each question by model, the references' `low` and `high`, and whether it is `unusual`."""
         rows = []
         for name, part in self.parts.items():
             options = [(getattr(part, key), of.default) for key, of in part.parameters.items() if key not in _FREE]

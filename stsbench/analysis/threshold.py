@@ -59,7 +59,7 @@ class LabelledPairs:
 
     @classmethod
     def of(cls, name: str, tasks: Sequence[ScoredTask], positive: float | None) -> "LabelledPairs":
-        """Joins tasks, and cuts their gold scores, by default at four fifths of their scale."""
+        """Joins tasks; gold scores from `positive` match, by default from four fifths of their scale."""
         matches = []
         for task in tasks:
             low, high = task.gold_range
@@ -107,15 +107,15 @@ class Threshold(OfTasks):
     )
     max_false_match: float | None = parameter(None, "The largest rate of false matches; by default 0.05.", **_RATE)
     min_precision: float | None = parameter(None, "The smallest share of matches above the cutoff.", **_RATE)
-    min_recall: float | None = parameter(None, "The smallest share of the matches that is found.", **_RATE)
+    min_recall: float | None = parameter(None, "The smallest share of the matches that are found.", **_RATE)
     positive: float | None = parameter(None, "The smallest gold score of a match.", **_NUMBER)
-    carry: float | None = parameter(None, "The cutoff of the model of --from.", **_NUMBER)
-    origin: str | Path | None = parameter(None, "The run whose cutoff it is.", flags=("--from",), kind=Path)
+    carry: float | None = parameter(None, "A cutoff of the run in --from, to carry over.", **_NUMBER)
+    origin: str | Path | None = parameter(None, "The run that has the cutoff.", flags=("--from",), kind=Path)
     intervals: Intervals | None = INTERVALS
 
     @property
     def goal(self) -> tuple[str, float]:
-        """The target and its rate."""
+        """The target and its rate; a UserError if several are given."""
         rates = zip(TARGETS, (self.max_false_match, self.min_precision, self.min_recall), strict=True)
         chosen = [(target, rate) for target, rate in rates if rate is not None] or [(FALSE, 0.05)]
         if len(chosen) > 1:
@@ -124,7 +124,7 @@ class Threshold(OfTasks):
 
     def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, Sequence[LabelledPairs]]:
         if (self.carry is None) != (self.origin is None):
-            raise UserError("give --carry and --from together: a cutoff, and the run that it is of.")
+            raise UserError("give --carry and --from together: a cutoff and its run.")
         target, rate = self.goal
         self.constants = {"target": f"{target} {'<=' if target == FALSE else '>='} {rate:g}"}
         origin = {} if self.origin is None else analysable([self.origin])
@@ -139,7 +139,7 @@ class Threshold(OfTasks):
         return [LabelledPairs.of(part, of_part, self.positive) for part, of_part in parts]
 
     def scored(self, name: str, subject: Subject) -> tuple[RunRecord, list[ScoredTask]]:
-        """Returns scored tasks; pairs that a run lacks, and labelled ones, are compared by its model."""
+        """Returns scored tasks; a run's model measures labelled pairs and pairs that the run lacks."""
         known = {score.data.sha256 for score in subject.scores} if isinstance(subject, RunRecord) else set()
         sets: list[Any] = [data for data in map(load_pairs, self.data) if data.sha256 not in known]
         kinds = {task: getattr(data_sets().get(canonical(task)), "kind", "") for task in self.tasks}
@@ -179,7 +179,7 @@ class Threshold(OfTasks):
         return cutoff_of(pairs, *self.goal, self._how.interval or "dyadic")
 
     def _cross_fitted(self, pairs: LabelledPairs) -> dict[str, Linear]:
-        """Returns the rates by cutoffs of other pairs, without shared sentences; undefined if all are linked."""
+        """Returns the rates by cutoffs of pairs without shared sentences; undefined if all pairs are linked."""
         folds, matched = pairs.sharing.components % _FOLDS, np.zeros(len(pairs.matches), dtype=bool)
         for fold in range(folds.max() + 1):
             matched |= (folds == fold) & (pairs.similarity >= self._cutoff(pairs.take(folds != fold)))

@@ -239,7 +239,7 @@ def measure_encoder(encoder: Encoder, tasks: Sequence[Task], settings: Settings,
     plain = plain if use.dimensions is None else truncate(plain, use.dimensions)
     normalized = normalize(plain) if recording.model.normalize else plain
     items, truncated, notes, end = [], [], list(encoder.notes), 0
-    costs, numbers, untrained = [embeddings.cost], Counter[str](), len(sentences) - trained
+    costs, numbers = [embeddings.cost], Counter[str]()
     for number, (task, texts) in enumerate(zip(recording.tasks, sentences, strict=True)):
         place = slice(end, end := end + len(texts))
         rows = embeddings.rows[place]
@@ -248,9 +248,9 @@ def measure_encoder(encoder: Encoder, tasks: Sequence[Task], settings: Settings,
         truncated.append(len({(text, row) for text, row, is_cut in cut if is_cut}))
         notes += notes_on(encoder, task.data.task, texts)
         if task.is_trained:
-            stages.progress("training", number - untrained, trained)
+            stages.progress("training", sum(of.is_trained for of in recording.tasks[:number]), trained)
         matrix: NDArray[np.floating] = plain if task.is_trained and not use.normalize else normalized
-        documents = _Documents(_readers(encoder, task)[-1], settings.use_cache, stages.progress)
+        documents = _Documents(_readers(encoder, task)[-1], settings.use_cache, stages)
         if use.whiten is not None:
             width = matrix.shape[1]
             matrix = whiten(matrix, matrix[rows], use.whiten or None, task=task.data.task)
@@ -266,15 +266,11 @@ def measure_encoder(encoder: Encoder, tasks: Sequence[Task], settings: Settings,
         truncated[-1] += documents.truncated
         costs += documents.costs
         numbers.update(items[-1].cost)
-        if number + 1 == untrained:
-            stages.done("similarities")
+        stages.done("train" if task.is_trained else "similarities")
     if trained:
         stages.progress("training", trained, trained)
-        stages.done("train")
     whole = reduce(add, costs)
     stages.seconds |= {stage: round(value, 3) for stage, value in whole.seconds.items()}
-    if streamed := sum(sum(cost.seconds.values()) for cost in costs[1:]):
-        stages.seconds["similarities"] = max(0.0, round(stages.seconds["similarities"] - streamed, 3))
     cost = {name: value for name, value in vars(whole).items() if name != "seconds"} | numbers
     cost |= {"dimensions": use.whiten or plain.shape[1]}
     if (weight_bytes := getattr(encoder, "weight_bytes", None)) is not None:
@@ -288,14 +284,16 @@ class _Documents:
 
     reader: Encoder
     use_cache: bool
-    progress: Progress
+    stages: Stages
     costs: list[EncodingCost] = field(default_factory=list)
     truncated: int = 0
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.floating]:
         if self.reader.identity.use.whiten is not None:
             raise UserError("documents are encoded in parts, so use a whitening of `stsbench fit whitening`.")
-        embeddings = embed(self.reader, texts, use_cache=self.use_cache, progress=self.progress)
+        self.stages.done("similarities")
+        embeddings = embed(self.reader, texts, use_cache=self.use_cache, progress=self.stages.progress)
+        self.stages.done("encode")
         self.costs.append(embeddings.cost)
         self.truncated += int(embeddings.truncated.sum())
         (vectors,) = embeddings.vectors.values()

@@ -220,7 +220,7 @@ class Stages:
     _since: float = field(default_factory=time.perf_counter)
 
     def done(self, stage: str) -> None:
-        """Ends a stage: the time since the last call belongs to it."""
+        """Ends a stage, or a part of it: the time since the last call belongs to it."""
         now = time.perf_counter()
-        self.seconds[stage] = round(now - self._since, 3)
+        self.seconds[stage] = round(self.seconds.get(stage, 0.0) + now - self._since, 3)
         self._since = now

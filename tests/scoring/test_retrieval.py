@@ -1,6 +1,8 @@
 """Retrieval on one's own data: MTEB's and ir-measures' numbers by query, mistakes in the files, judgements."""
 
 import json
+import time
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from typer.testing import CliRunner
 
 import stsbench as sb
 from stsbench.cli.app import app
-from stsbench.data.qrels import load_retrieval
+from stsbench.data.qrels import RetrievalData, load_retrieval
 from stsbench.records.kinds import RETRIEVAL
 from stsbench.scoring.kinds.retrieval import search
 from stsbench.scoring.recompute import require_recomputed
@@ -102,6 +104,29 @@ def test_documents_are_encoded_once_and_those_without_a_direction_are_not_found(
     items = sb.evaluate(encode, data).items.set_index("item_id")
     assert items.loc["q1", "score"] == 0
     assert [len(json.loads(text)) for text in items["retrieved"][:2]] == [0, 11]
+
+
+def test_the_time_of_a_search_is_without_that_of_reading_encoding_and_training(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocks = RetrievalData.blocks
+
+    def slow_blocks(data: RetrievalData, size: int) -> Iterator[list[str]]:
+        time.sleep(0.4)
+        yield from blocks(data, size)
+
+    def slow_encode(texts: list[str]) -> Any:
+        time.sleep(0.4)
+        return island.by_words(texts)
+
+    monkeypatch.setattr(RetrievalData, "blocks", slow_blocks)
+    steps: list[tuple[Any, ...]] = []
+    tasks = ["sample-questions", load_retrieval(folder, identical_ids="keep")]
+    record = sb.evaluate(slow_encode, tasks, progress=lambda *step: steps.append(step))
+    assert record.encoding["search_microseconds"] < 400_000
+    assert record.seconds["encode"] >= 0.8
+    assert record.seconds["similarities"] >= 0.4
+    assert [step for step in steps if step[0] == "training"] == [("training", 0, 1), ("training", 1, 1)]
 
 
 QUERY, DOCUMENT = '{"_id": "q1", "text": "Who?"}', '{"_id": "d1", "text": "She."}'

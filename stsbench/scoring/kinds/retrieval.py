@@ -124,19 +124,22 @@ class Retrieval:
     def items(self, vectors: Vectors, settings: Settings) -> Items:
         meaning, data = self.meaning(settings), self.data
         measure = Measure.named(meaning.metric)
-        size, queries, times = max(KEPT, measure.cutoff), vectors.of_sentences, [time.perf_counter()]
+        size, queries, waited = max(KEPT, measure.cutoff), vectors.of_sentences, 0.0
         # A zero vector has no neighbours.
         usable = np.flatnonzero(~zero_rows(queries))
 
         def encoded() -> Iterator[NDArray[np.floating]]:
-            for texts in data.blocks(BLOCK):
-                began = time.perf_counter()
-                block = vectors.encode(texts)
-                times.append(began - time.perf_counter())
+            nonlocal waited
+            began = time.perf_counter()
+            for block in map(vectors.encode, data.blocks(BLOCK)):
+                waited += time.perf_counter() - began
                 yield block
+                began = time.perf_counter()
+            waited += time.perf_counter() - began
 
+        began = time.perf_counter()
         near = search(queries[usable], encoded(), size + data.drops_identical, meaning.similarity)
-        times.append(time.perf_counter())
+        searched = time.perf_counter() - began - waited
         ids, ranking = list(data.queries), dict[str, dict[str, float]]()
         for query, rows, scores in zip([ids[place] for place in usable], *near, strict=True):
             scored = zip([data.documents[row] for row in rows], scores.round(_DECIMALS).tolist(), strict=True)
@@ -153,7 +156,7 @@ class Retrieval:
         columns["judged"] = [json.dumps(data.qrels[query]) for query in ids]
         cost = {"documents": len(data.documents), "queries": len(texts)}
         cost["index_bytes"] = len(data.documents) * queries.shape[1] * queries.itemsize
-        cost["search_microseconds"] = round(1e6 * (times[-1] - times[0] + sum(times[1:-1])))
+        cost["search_microseconds"] = round(1e6 * searched)
         return Items(pd.DataFrame(columns), cost=cost)
 
     @staticmethod

@@ -230,7 +230,6 @@ _PROBING = Source(
     title="The probing tasks of SentEval",
     kind="by-hand",
     address="https://github.com/facebookresearch/SentEval",
-    sha256="unverified",
     roots=("probing", "senteval/probing", "SentEval/data/probing", "data/probing"),
     documentation="https://github.com/facebookresearch/SentEval",
     licence="",

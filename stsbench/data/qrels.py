@@ -88,8 +88,13 @@ _EXTENSIONS = (*TABLES, ".txt", ".qrels", ".qrel", ".trec", "")
 
 
 def read_qrels(path: Path) -> Qrels:
-    """Reads qrels: a table with the columns `query-id`, `corpus-id` and `score`, or TREC's lines."""
-    return _by_query(_qrels_table(path))
+    """Reads the qrels of the queries that have a relevant document: a table, or TREC's lines."""
+    return _with_relevant(_qrels_table(path))
+
+
+def _with_relevant(table: UserTable) -> Qrels:
+    judged = _by_query(table).items()
+    return {query: of_query for query, of_query in judged if any(value > 0 for value in of_query.values())}
 
 
 def _qrels_table(path: Path) -> UserTable:
@@ -258,7 +263,7 @@ def _judged(path: Path, queries: Collection[str], documents: Collection[str]) ->
         if name not in known
     ]
     require_no_mistakes(path, mistakes)
-    judged = {query: of for query, of in _by_query(table).items() if any(value > 0 for value in of.values())}
+    judged = _with_relevant(table)
     if not judged:
         raise UserError(f"{path} has no relevant document: give a score of 1 or more to those that are.")
     left_out = len(queries) - len(judged)

@@ -306,8 +306,7 @@ def _read_mteb(path: Path, choices: _Choices) -> _Read:
 def _read_run(path: Path, choices: _Choices) -> _Read:
     if choices.file is None:
         raise UserError(f"{path} is not an MTEB prediction file (TASK{ENDING}): give its qrels as a file.")
-    (ranking, tag), qrels = read_run(path), read_qrels(choices.file)
-    relevant = _with_relevant(qrels)
+    (ranking, tag), relevant = read_run(path), read_qrels(choices.file)
     unjudged = sum(query not in relevant for query in ranking)
     missed = sum(query not in ranking for query in relevant)
     if not relevant or missed == len(relevant):
@@ -322,7 +321,7 @@ def _read_run(path: Path, choices: _Choices) -> _Read:
     task, split = task_of_qrels(choices.file)
     part = Part(task, _DEFAULT, split, path, {query: ranking.get(query, {}) for query in relevant})
     identity = Identity(tag, "items", _unknown_use(), weights_sha256=sha256_of(path))
-    return _Read(identity, [_measured(part, part.content, qrels, choices)], notes)
+    return _Read(identity, [_measured(part, part.content, relevant, choices)], notes)
 
 
 def _name(part: Part) -> str:
@@ -331,9 +330,8 @@ def _name(part: Part) -> str:
 
 def _ranked(part: Part, choices: _Choices) -> tuple[GivenItems, Items]:
     assert choices.file is not None, "rankings need qrels"
-    qrels = read_qrels(choices.file)
+    relevant = read_qrels(choices.file)
     ranking = {query: _scores(part, query, documents) for query, documents in part.content.items()}
-    relevant = _with_relevant(qrels)
     # MTEB scores exactly the queries with a relevant document.
     for name, queries, others in (("qrels", relevant, ranking), ("predictions", ranking, relevant)):
         missing = [query for query in queries if query not in others]
@@ -342,7 +340,7 @@ def _ranked(part: Part, choices: _Choices) -> tuple[GivenItems, Items]:
                 f"{part}: {len(missing):,} of {len(queries):,} queries of the {name} are missing from the other "
                 f"side ({missing[0]!r}): give the qrels of the data, subset and split that were predicted."
             )
-    return _measured(part, ranking, qrels, choices)
+    return _measured(part, ranking, relevant, choices)
 
 
 def _measured(part: Part, ranking: Ranking, qrels: Qrels, choices: _Choices) -> tuple[GivenItems, Items]:
@@ -385,10 +383,6 @@ def _require_applicable(choices: _Choices, tasks: Sequence[Task]) -> None:
     ):
         if value and not is_there:
             raise UserError(f"{option} needs {needed}, and there are none: leave it out.")
-
-
-def _with_relevant(qrels: Qrels) -> dict[str, None]:
-    return {query: None for query, judged in qrels.items() if any(value > 0 for value in judged.values())}
 
 
 def _scores(part: Part, query: str, documents: Mapping[str, Any]) -> dict[str, float]:

@@ -202,7 +202,7 @@ def _given(task: str, values: Mapping[str, float], metric: str) -> tuple[_Task, 
     return items, Items(items.table)
 
 
-class StsEvaluator(WithIntervals):
+class StsEvaluator(BaseEvaluator):  # type: ignore[misc]
     """An evaluator for `SentenceTransformerTrainer`, `model.fit` and `model.evaluate`.
 
     Each evaluation measures the current model by `model.encode` and returns its scores with the limits of their
@@ -236,7 +236,7 @@ class StsEvaluator(WithIntervals):
         name: str = "",
         batch_size: int = 32,
     ) -> None:
-        BaseEvaluator.__init__(self)
+        super().__init__()
         self.dev = DevScores(tasks, protocol, data, subset_column, data_dirs, intervals, out)
         self.name = name or self.dev.name
         self.batch_size, self.greater_is_better = batch_size, True

@@ -32,7 +32,7 @@ QUERIES_AT_ONCE = 256
 _NO_DIRECTION = 1e-9
 """Vectors shorter than this share of the longest uncentred one are rounding noise."""
 
-_DECIMALS = 9
+DECIMALS = 9
 """Cosines that agree to this many decimals are ties."""
 
 _MOST_THREADS = 4
@@ -176,7 +176,7 @@ def _with_block(best: Nearest, numbers: Counts, block: Floats, k: int) -> Neares
     """Returns the k best of the neighbours so far and of a block of later vectors with their cosines."""
     if best.rows.shape[1] == k:
         # Almost no later vector is closer than the k-th, and only those are sorted.
-        columns = (block > best.cosines[:, -1:] - 10.0**-_DECIMALS).any(axis=0)
+        columns = (block > best.cosines[:, -1:] - 10.0**-DECIMALS).any(axis=0)
         numbers, block = numbers[columns], block[:, columns]
     highest = _highest(block, k)
     # The best so far precede those of the block, so that the earlier of two ties stays first.
@@ -188,7 +188,7 @@ def _with_block(best: Nearest, numbers: Counts, block: Floats, k: int) -> Neares
 
 def _highest(cosines: Floats, k: int) -> NDArray[np.intp]:
     """Returns the columns of the k highest values of each row, highest first; among ties, the first column."""
-    keys = -np.round(cosines, _DECIMALS)
+    keys = -np.round(cosines, DECIMALS)
     if k >= keys.shape[1]:
         return np.argsort(keys, axis=1, kind="stable")
     limits = np.partition(keys, k - 1, axis=1)[:, [k - 1]]

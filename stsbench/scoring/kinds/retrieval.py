@@ -23,15 +23,13 @@ from stsbench.scoring.settings import Settings
 from stsbench.scoring.statistic import ItemsEstimate, MeanShare
 from stsbench.scoring.task import Items, Meaning, Numbers, Rows, Scoring, Vectors, item_columns
 from stsbench.statistics.geometry import unit_rows
-from stsbench.statistics.neighbours import Nearest, nearest, zero_rows
+from stsbench.statistics.neighbours import DECIMALS, Nearest, nearest, zero_rows
 
 KEPT: Final = 100
 """The number of documents of each query in a record; more if the measure needs more."""
 
 BLOCK = 8192
 """Documents whose vectors are in memory at once."""
-
-_DECIMALS = 9  # as in `nearest`
 
 _MEASURES = {"ndcg": "nDCG", "map": "AP", "mrr": "RR", "recall": "R", "precision": "P", "hit_rate": "Success"}
 """The names of the measures in ir-measures, by MTEB's names."""
@@ -142,7 +140,7 @@ class Retrieval:
         searched = time.perf_counter() - began - waited
         ids, ranking = list(data.queries), dict[str, dict[str, float]]()
         for query, rows, scores in zip([ids[place] for place in usable], *near, strict=True):
-            scored = zip([data.documents[row] for row in rows], scores.round(_DECIMALS).tolist(), strict=True)
+            scored = zip([data.documents[row] for row in rows], scores.round(DECIMALS).tolist(), strict=True)
             kept = [pair for pair in scored if pair[0] != query or not data.drops_identical]
             # In the order of trec_eval.
             ranking[query] = dict(sorted(kept[:size], key=itemgetter(1, 0), reverse=True))

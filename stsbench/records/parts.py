@@ -308,7 +308,7 @@ class Score(RecordPart):
     @property
     def headlines(self) -> tuple[Number, ...]:
         """The headline, and the other statistics that tables of this kind show."""
-        others = (self.number(statistic) for statistic in self.about.statistics[1:])
+        others = (self.number(name) for name in self.about.statistics if name != self.statistic)
         return self.numbers[0], *(number for number in others if number is not None)
 
     def number(self, statistic: str, aggregation: str | None = None, subset: str = "") -> Number | None:

@@ -21,6 +21,7 @@ from stsbench.scoring.kinds.retrieval import search
 from stsbench.scoring.recompute import require_recomputed
 
 TREC = {"score": "ndcg_cut_10", "recall_at_100": "recall_100", "map_at_100": "map_cut_100"}
+MEASURES = ("mrr_at_10", "recall_at_100", "map_at_100")
 PROMPTS = {"query": "query: ", "document": "passage: "}
 
 
@@ -62,11 +63,13 @@ def test_every_query_has_mtebs_numbers_and_those_of_ir_measures(
     assert ("|prompts:query%3A%20,passage%3A%20" in score.signature) is (name == "prompts")
 
 
-@pytest.mark.parametrize("metric", ["recall_at_1", "mrr@3", "ndcg_at_120"])
+@pytest.mark.parametrize("metric", ["recall_at_1", "mrr@3", "ndcg_at_120", "mrr_at_10"])
 def test_another_measure_is_the_score(metric: str, folder: Path) -> None:
     data = load_retrieval(folder, identical_ids="keep")
-    (score,) = sb.evaluate(island.by_words, data, protocol=sb.protocol(metric=metric)).scores
+    record = sb.evaluate(island.by_words, data, protocol=sb.protocol(metric=metric))
+    (score,) = record.scores
     assert score.statistic == metric.replace("@", "_at_")
+    assert list(record.frame["metric"]) == [*dict.fromkeys([score.statistic, *MEASURES])]
     assert f"|{score.statistic}|cosine|" in score.signature
     assert score.interval is not None
 

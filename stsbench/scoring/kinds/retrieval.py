@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError, require
 from stsbench.data.qrels import Qrels, Ranking, RetrievalData
-from stsbench.records.kinds import RETRIEVAL
+from stsbench.records.kinds import KINDS, RETRIEVAL
 from stsbench.records.signature import Signature
 from stsbench.scoring.settings import Settings
 from stsbench.scoring.statistic import ItemsEstimate, MeanShare
@@ -34,11 +34,8 @@ BLOCK = 8192
 _MEASURES = {"ndcg": "nDCG", "map": "AP", "mrr": "RR", "recall": "R", "precision": "P", "hit_rate": "Success"}
 """The names of the measures in ir-measures, by MTEB's names."""
 
-NDCG = "ndcg_at_10"
-"""The default measure, as in BEIR and MTEB."""
-
-OTHERS = ("mrr_at_10", "recall_at_100", "map_at_100")
-"""The measures that every record contains, in addition to the headline's."""
+NDCG, *OTHERS = KINDS[RETRIEVAL].statistics
+"""The default measure, as in BEIR and MTEB, and those that every record contains in addition to the headline's."""
 
 
 @dataclass(frozen=True)

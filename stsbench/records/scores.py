@@ -218,7 +218,7 @@ def _remarks(record: "RunRecord") -> Iterator[str]:
     if truncated := sum(score.truncated_sentences or 0 for score in record.scores):
         yield f"{truncated} sentences were cut at the maximum length"
     if "index_bytes" in record.encoding:
-        yield ", ".join(f"{words} {amount}" for words, amount in costs_of(record).items())
+        yield ", ".join(_costs(record))
     for score in record.scores:
         if (f1 := score.number("f1")) is not None and f1.value is not None:
             yield f"F1 of {score.task} {100 * f1.value:.2f}"
@@ -233,12 +233,13 @@ def _remarks(record: "RunRecord") -> Iterator[str]:
     yield from (f"data: {status} ({meaning})" for status, meaning in meanings.items() if status in statuses)
 
 
-def costs_of(record: "RunRecord") -> dict[str, str]:
-    """Returns what retrieval took: encoding, unless the vectors were cached, search and the index."""
-    encoding, rate = record.encoding, seconds_per_1000(record)
-    costs = {} if rate is None else {"encoding": f"{rate:.3g} s per 1,000 texts"}
-    costs["search"] = f"{encoding['search_microseconds'] / 1000 / encoding['queries']:.3g} ms per query"
-    return costs | {"index": f"{encoding['index_bytes'] / 1e6:.3g} MB of {encoding['documents']:,} documents"}
+def _costs(record: "RunRecord") -> Iterator[str]:
+    """Yields what retrieval took: encoding, unless the vectors were cached, search and the index."""
+    encoding = record.encoding
+    if (rate := seconds_per_1000(record)) is not None:
+        yield f"encoding {rate:.3g} s per 1,000 texts"
+    yield f"search {encoding['search_microseconds'] / 1000 / encoding['queries']:.3g} ms per query"
+    yield f"index {encoding['index_bytes'] / 1e6:.3g} MB of {encoding['documents']:,} documents"
 
 
 def seconds_per_1000(record: "RunRecord") -> float | None:

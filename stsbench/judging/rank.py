@@ -63,7 +63,7 @@ class RankResult(Judgement):
             - `to_first`: of an average, its difference from the first model in points, with the interval
               `tasks_low` to `tasks_high` over other tasks. NaN for the first, and without an average or spread;
             - `behind`: points below the first model, with the interval `behind_low` to `behind_high`; NaN for it;
-            - `seconds` that 1,000 texts took to encode; NaN if most were cached, or in other environments;
+            - `seconds` that 1,000 texts took to encode; NaN if under 100 were encoded, or in other environments;
             - `tasks`: number of tasks in an average, otherwise 1.
         p: by task, the (m, m) p-values of all differences in the order of its rows, corrected for all pairs.
         simultaneous: whether the rank intervals of a task hold for all models at once.
@@ -230,12 +230,12 @@ def rank(
     tasks, notes = aligned_scores(named, progress=progress)
     require_distinct_models(named)  # after the check of protocols, whose message says more
     how: Any = {"simultaneous": simultaneous, "level": level, "draws": draws}
-    frames, p = [], {}
+    frames, p, seconds = [], {}, _seconds(list(named.values()))
     for task in tasks:
         ranking = ranking_of(task, interval, seed=SEED, **how)
         order = np.argsort(-task.scores, kind="stable")
         limits = [task.limits(place, interval, level) for place in range(len(named))]
-        rows = _ranked(task, list(named), ranking, limits).assign(seconds=_seconds(list(named.values())))
+        rows = _ranked(task, list(named), ranking, limits).assign(seconds=seconds)
         rows = rows.iloc[order].reset_index(drop=True)
         rows.loc[1:, list(_BEHIND)] = [_behind(task, place, order[0], interval, level) for place in order[1:]]
         of_kind = [other for other in tasks if other.kind == task.kind and not other.is_average]

@@ -101,7 +101,6 @@ def compare(
         )
     from stsbench.judging.best_of import best_of
     from stsbench.judging.compare import compare as compare_runs
-    from stsbench.judging.rank import rank as rank_runs
     from stsbench.scoring.settings import Intervals
 
     if b and (number or task):
@@ -112,9 +111,9 @@ def compare(
         print_judgement(best, output, following=() if is_system else ("report", *a))
         return
     if runs and len(runs) > 2:
-        with progress_bars(quiet=output.quiet) as progress:
-            ranking = rank_runs(runs, interval=interval, level=level, progress=progress)
-        print_judgement(ranking, output, figure=figure, following=("report", *runs))
+        if subsets:
+            raise UserError("--subsets compares two runs: leave it out, or name two.")
+        _rank(runs, figure, output, interval=interval, level=level)
         return
     with progress_bars(quiet=output.quiet) as progress:
         intervals = Intervals(interval, level)
@@ -195,19 +194,16 @@ def rank(
     * `stsbench rank runs/a runs/b runs/c --simultaneous --figure ranks.pdf`
     * `stsbench rank runs/*-avg-sts --latex`
     """
+    _rank(runs, figure, output, simultaneous=simultaneous, interval=interval, level=level, draws=draws)
+
+
+def _rank(runs: Sequence[Path], figure: FigureChoice, output: Output, **how: Any) -> None:
     from stsbench.judging.rank import rank as rank_runs
 
     # `runs/*` also matches the folders of experiments.
     experiments = [path for path in runs if (path / "experiment.yaml").is_file()]
     with progress_bars(quiet=output.quiet) as progress:
-        ranking = rank_runs(
-            [path for path in runs if path not in experiments],
-            simultaneous=simultaneous,
-            interval=interval,
-            level=level,
-            draws=draws,
-            progress=progress,
-        )
+        ranking = rank_runs([path for path in runs if path not in experiments], **how, progress=progress)
     left_out = (f"note: left out: {path} is an experiment; its runs are in {path}/jobs." for path in experiments)
     print_notes(*left_out, quiet=output.quiet)
     print_judgement(ranking, output, figure=figure, following=("report", *runs))

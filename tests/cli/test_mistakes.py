@@ -56,6 +56,7 @@ COMMANDS = [
     ("run -m toys:words --out=", "--out is empty"),
     ("compare", "Name two or more runs"),
     ("compare --b b", "Name two or more runs"),
+    ("compare a b c --subsets", "--subsets compares two runs"),
     ("compare --a -q", "--a.* requires an argument"),
     ("compare a nowhere", "no run record at nowhere"),
     ("compare --a seed* --b b", r"no run record at seed\*"),

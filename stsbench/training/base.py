@@ -169,11 +169,6 @@ class TargetModel:
         """Returns the copied weights that the optimiser trains, too."""
         return [weight for name in self.part.trained for weight in getattr(self.model, name).parameters()]
 
-    @property
-    def dropout(self) -> float | None:
-        """The rate of its passes: None for that of its modules, which it may share with the online model."""
-        return None if self.part.dropout else 0.0
-
     @torch.no_grad()
     def follow(self, moment: str, step: int) -> None:
         """Updates m <- decay m + (1 - decay) f (ESimCSE, equation 5) if `moment` is the recipe's `update`."""

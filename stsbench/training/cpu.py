@@ -83,11 +83,8 @@ def dropout_places(network: nn.Module) -> Iterator[tuple[nn.Module, str]]:
 
 
 @contextmanager
-def dropout_at(rate: float | None, *networks: nn.Module) -> Iterator[None]:
-    """Sets every dropout of some networks to a rate within the context; None leaves them."""
-    if rate is None:
-        yield
-        return
+def dropout_at(rate: float, *networks: nn.Module) -> Iterator[None]:
+    """Sets every dropout of some networks to a rate within the context."""
     # A module that two networks share is listed once.
     places = {
         (id(module), name): (module, name) for network in networks for module, name in dropout_places(network)

@@ -116,9 +116,7 @@ class Graphs:
     def start_step(self) -> None:
         self._turns.clear()
 
-    def __call__(
-        self, model: Any, embedded: Tensor, mask: Tensor, dropout: float | None, seed: int | None
-    ) -> Tensor:
+    def __call__(self, model: Any, embedded: Tensor, mask: Tensor, dropout: bool, seed: int | None) -> Tensor:
         """Returns the pooled vectors of a padded chunk, from a recording or not."""
         shape = (id(model), *embedded.shape, dropout, torch.is_grad_enabled())
         key = (*shape, self._turns[shape])

@@ -225,7 +225,7 @@ class Forward:
         seed: Callable[[int], int] | None,
         *,
         noise: Sequence[NoisePart] = (),
-        dropout: float | None = None,
+        dropout: bool = True,
         altered: Callable[[Tensor, Chunk], Tensor] | None = None,
     ) -> Tensor:
         """Returns (sequences, d) float32 vectors of the chunks' sequences, in the order of the batch.
@@ -236,14 +236,15 @@ class Forward:
             chunks: all sequences of the batch, or some.
             seed: the seed of a chunk's dropout and noise by its first place; None for neither.
             noise: in the model.
-            dropout: the rate of this pass; None for the modules' own.
+            dropout: whether the modules' dropout is on in this pass.
             altered: changes the embeddings of a chunk, (rows, width, d), before any noise, without draws.
         """
         if not chunks:  # the share of a process in a last batch shorter than the number of processes
             return torch.zeros((0, model.width), device=self.device)
         # A head with draws is applied to each chunk, so that gradient caching repeats them.
-        by_chunk = seed is not None and dropout != 0 and draws(head)
-        with autocast(self.device, self.precision), dropout_at(dropout, model, head):
+        by_chunk = seed is not None and dropout and draws(head)
+        without_dropout = nullcontext() if dropout else dropout_at(0.0, model, head)
+        with autocast(self.device, self.precision), without_dropout:
             # One look-up for all chunks: the gradient of the table is as large as the vocabulary.
             flat = torch.cat([chunk.ids.flatten() for chunk in chunks])
             embedded = model.word_embeddings(self.move(flat))
@@ -289,7 +290,7 @@ class Forward:
         chunk: Chunk,
         noise: Sequence[NoisePart],
         *,
-        dropout: float | None,
+        dropout: bool,
         seed: int | None,
     ) -> Tensor:
         mask = self.move(chunk.mask)

@@ -107,7 +107,7 @@ class Branch:
 
     Attributes:
         draws: the name of their dropout and noise.
-        dropout: the rate on these sides; None for the model's own.
+        dropout: whether they have dropout.
         trained: whether they have a gradient.
     """
 
@@ -116,7 +116,7 @@ class Branch:
     head: nn.Module
     draws: str
     noise: tuple[NoisePart, ...] = ()
-    dropout: float | None = None
+    dropout: bool = True
     trained: bool = True
 
     def sequences(self, batch: Batch) -> Sequences:

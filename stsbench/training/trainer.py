@@ -190,7 +190,7 @@ def _branches(recipe: Recipe, model: SentenceModel, target: TargetModel | None) 
             key,
             model=target.model,
             head=target.model.key_head,
-            dropout=target.dropout,
+            dropout=target.part.dropout,
             trained=target.part.gradient,
         )
     return query, key
@@ -208,7 +208,7 @@ def _queue(
         share = batch.share(world.share(len(batch.query)))
         chunks = forward.chunks(share.query)
         seed = dropout_seed(recipe, world, "queue", *batch.name) if target.part.dropout else None
-        vectors = forward(target.model, target.model.key_head, chunks, seed, dropout=target.dropout)
+        vectors = forward(target.model, target.model.key_head, chunks, seed, dropout=target.part.dropout)
         return world.gather(vectors, len(batch.query))
 
     width = (recipe.projector and recipe.projector.output) or model.width

@@ -180,7 +180,7 @@ def passes_at_once(
     compute: Callable[[int, Tensor], Tensor],
     parts: Sequence[Tensor],
     parameters: Sequence[Tensor],
-    groups: Sequence[Sequence[int]],
+    at_once: int,
 ) -> Tensor:
     """Returns the concatenated results of `compute` for each part, with gradients to parts and parameters.
 
@@ -188,18 +188,19 @@ def passes_at_once(
         compute: from a part's number and the part to a tensor (rows, d); called in several threads.
         parts: the inputs of the passes.
         parameters: other tensors with a gradient.
-        groups: numbers of parts, computed concurrently by group; gradients are added in the order of the groups,
-            so that the same groups give the same bits.
+        at_once: how many threads take the passes in turn. Gradients are added in the order of the threads, so that
+            the same number gives the same bits.
     """
+    groups = [range(first, len(parts), at_once) for first in range(min(at_once, len(parts)))]
     if torch.is_grad_enabled():
         together: Tensor = _Passes.apply(compute, groups, len(parts), *parts, *parameters)  # type: ignore[no-untyped-call]
         return together
 
-    def passed(group: Sequence[int]) -> list[Tensor]:
+    def passed(group: range) -> list[Tensor]:
         with torch.no_grad():  # which is per thread
             return [compute(number, parts[number]) for number in group]
 
-    return torch.cat(_in_order(groups, _at_once(groups, passed)))
+    return torch.cat(_in_order(_at_once(groups, passed)))
 
 
 class _Passes(torch.autograd.Function):
@@ -207,7 +208,7 @@ class _Passes(torch.autograd.Function):
     def forward(
         ctx: Any,
         compute: Callable[[int, Tensor], Tensor],
-        groups: Sequence[Sequence[int]],
+        groups: Sequence[range],
         count: int,
         *tensors: Tensor,
     ) -> Tensor:
@@ -215,11 +216,11 @@ class _Passes(torch.autograd.Function):
         ctx.parts = [part.detach().requires_grad_(part.requires_grad) for part in tensors[:count]]
         ctx.parameters, ctx.groups = tensors[count:], groups
 
-        def passed(group: Sequence[int]) -> list[Tensor]:
+        def passed(group: range) -> list[Tensor]:
             with torch.enable_grad():
                 return [compute(number, ctx.parts[number]) for number in group]
 
-        ctx.results = _in_order(groups, _at_once(groups, passed))
+        ctx.results = _in_order(_at_once(groups, passed))
         return torch.cat([result.detach() for result in ctx.results])
 
     @staticmethod
@@ -227,7 +228,7 @@ class _Passes(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
         of_results = torch.split(gradient, [len(result) for result in ctx.results])
 
-        def passed_back(group: Sequence[int]) -> dict[int, Tensor]:
+        def passed_back(group: range) -> dict[int, Tensor]:
             begins = [ctx.parts[number] for number in group]
             wanted = [tensor for tensor in (*begins, *ctx.parameters) if tensor.requires_grad]
             found = torch.autograd.grad(
@@ -247,10 +248,10 @@ class _Passes(torch.autograd.Function):
         return None, None, None, *map(total, (*ctx.parts, *ctx.parameters))
 
 
-def _at_once(groups: Sequence[Sequence[int]], compute: Callable[[Sequence[int]], T]) -> list[T]:
+def _at_once(groups: Sequence[range], compute: Callable[[range], T]) -> list[T]:
     threads = torch.get_num_threads()
 
-    def computed(group: Sequence[int]) -> T:
+    def computed(group: range) -> T:
         torch.set_num_threads(max(1, threads // len(groups)))
         return compute(group)
 
@@ -262,10 +263,6 @@ def _at_once(groups: Sequence[Sequence[int]], compute: Callable[[Sequence[int]],
         torch.set_num_threads(threads)
 
 
-def _in_order(groups: Sequence[Sequence[int]], results: Sequence[Sequence[Tensor]]) -> list[Tensor]:
-    by_number = {
-        number: result
-        for group, of_group in zip(groups, results, strict=True)
-        for number, result in zip(group, of_group, strict=True)
-    }
-    return [by_number[number] for number in range(len(by_number))]
+def _in_order(by_group: Sequence[Sequence[Tensor]]) -> list[Tensor]:
+    count = len(by_group)
+    return [by_group[number % count][number // count] for number in range(sum(map(len, by_group)))]

@@ -280,8 +280,7 @@ class Forward:
             with autocast(self.device, self.precision), drawing_by(drawn_by):
                 return cast(Tensor, model(part, chunk.mask, chunk.mask if chunk.padded else None))
 
-        groups = [range(first, len(chunks), self.at_once) for first in range(min(self.at_once, len(chunks)))]
-        return passes_at_once(pooled, parts, list(model.transformer.parameters()), groups)
+        return passes_at_once(pooled, parts, list(model.transformer.parameters()), self.at_once)
 
     def _pooled(
         self,

@@ -152,7 +152,7 @@ def test_an_error_of_a_pass_is_told_and_the_number_of_threads_is_as_before(two_t
 
     parts = [torch.ones(1, 2, requires_grad=True) for _ in range(3)]
     with pytest.raises(MemoryError, match="too large"):
-        passes_at_once(broken, parts, [], [[0, 2], [1]])
+        passes_at_once(broken, parts, [], 2)
     assert torch.get_num_threads() == 2
 
 
@@ -160,7 +160,7 @@ def test_gradients_go_to_what_has_one_alone(two_threads):
     weight, frozen, unused = torch.ones(2, requires_grad=True), torch.ones(2), torch.ones(2, requires_grad=True)
     parts = [torch.ones(1, 2, requires_grad=True), torch.ones(3, 2), torch.ones(2, 2, requires_grad=True)]
     rows = passes_at_once(
-        lambda number, part: part * weight * frozen * (number + 1), parts, [weight, frozen, unused], [[2], [0, 1]]
+        lambda number, part: part * weight * frozen * (number + 1), parts, [weight, frozen, unused], 2
     )
     assert rows.shape == (6, 2)
     assert rows[:, 0].tolist() == [1, 2, 2, 2, 3, 3]

@@ -1,7 +1,7 @@
 """The recipe: every choice of a training, validated."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -171,11 +171,11 @@ def file_places(values: Any) -> Iterator[tuple[dict[str, Any], str]]:
 
     They are the corpus, labelled tables, and the models of views.
     """
+    parts: Iterable[Any] = values if isinstance(values, list | tuple) else ()
     if isinstance(values, dict):
         yield from ((values, key) for key in _FILES if isinstance(values.get(key), str))
-    for part in (
-        values.values() if isinstance(values, dict) else values if isinstance(values, list | tuple) else ()
-    ):
+        parts = values.values()
+    for part in parts:
         yield from file_places(part)
 
 

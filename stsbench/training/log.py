@@ -18,7 +18,7 @@ from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import StsData
 from stsbench.encoders.network import Network
 from stsbench.encoders.plan import embed
-from stsbench.encoders.protocol import FloatMatrix, Identity, Tokenized, TokenSequence, Wrapper
+from stsbench.encoders.protocol import FloatMatrix, Identity, TokenSequence, Wrapper
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.scoring.kinds.sts import StsPairs, compared
 from stsbench.scoring.task import Vectors
@@ -49,15 +49,8 @@ class LiveEncoder(Wrapper):
     def identity(self) -> Identity:
         return replace(self.base.identity, weights_sha256=None)
 
-    @property
-    def token_budget(self) -> int:
-        return self.base.token_budget
-
     def prepare(self, *, weights: bool) -> None:
         """Does nothing: it is loaded."""
-
-    def tokenize(self, texts: Sequence[str]) -> Tokenized:
-        return self.base.tokenize(texts)
 
     def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
         self.model.eval()

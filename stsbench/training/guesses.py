@@ -72,7 +72,7 @@ class Guesser:
         for start in range(0, len(order), _ROWS_AT_ONCE):
             rows = order[start : start + _ROWS_AT_ONCE]
             for row, logits in zip(rows, self._logits([sequences[row] for row in rows]), strict=True):
-                best = logits[self._open_places(sequences[row], sentences[row])].topk(1).indices.squeeze(1)
+                best = logits[self._open_places(sequences[row], sentences[row])].argmax(1)
                 guesses[row] = self.tokenizer.texts(best.tolist())
         return [_filled(words, of_row) for words, of_row in zip(sentences, guesses, strict=True)]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import fingerprint, sha256_of
-from stsbench.base.progress import Progress, silent
+from stsbench.base.progress import Progress
 from stsbench.data.corpus import SAMPLE, Row, corpus_file, read_rows
 from stsbench.data.rows import ending_of
 from stsbench.data.tables import StsData
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 class Surroundings:
     world: "World"
     device: str
-    data_dirs: Sequence[str | Path] = ()
-    progress: Progress = silent
-    notice: Callable[[str], None] = lambda _: None
-    command: str = ""
+    data_dirs: Sequence[str | Path]
+    progress: Progress
+    notice: Callable[[str], None]
+    command: str
 
 
 @dataclass(frozen=True)

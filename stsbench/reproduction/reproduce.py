@@ -33,13 +33,12 @@ from stsbench.reproduction.table_plan import (
 from stsbench.scoring.run import RUNS
 from stsbench.statistics import LEVEL
 from stsbench.statistics.estimate import Estimate
+from stsbench.statistics.intervals import t_quantile
 from stsbench.sweeps.experiment import Experiment
 from stsbench.sweeps.folder import LAST, WAITING, JobState
 from stsbench.sweeps.result import Sweep
 from stsbench.sweeps.sweep import sweep
 from stsbench.training.log import LOG, read_log
-
-_NORMAL_95 = 1.959963984540054
 
 _WIKI = "wiki1m"
 """The papers' corpus in the catalogue of data."""
@@ -333,7 +332,8 @@ def _entry(frame: pd.DataFrame, where: Mapping[str, str], column: str) -> tuple[
         return None
     first = frame.iloc[0]
     is_known = column == "value" and {"low", "high"} <= set(frame.columns)
-    return float(first[column]), (first["high"] - first["low"]) / (2 * _NORMAL_95) if is_known else math.nan
+    width = 2 * t_quantile((1 + LEVEL) / 2)
+    return float(first[column]), (first["high"] - first["low"]) / width if is_known else math.nan
 
 
 def _as_text(value: Any) -> str:

@@ -97,7 +97,7 @@ def open_store(
     with_text: bool = False,
     progress: Progress = silent,
 ) -> TokenStore:
-    """Returns the store of a corpus; build it if it does not exist."""
+    """Returns the store of a corpus; builds it if it does not exist."""
     about = {**meaning, "layout": _LAYOUT, "limit": limit, "lower_case": lower_case, "with_text": with_text}
     folder = root / fingerprint(about)[:32]
     with writing(root):

@@ -104,7 +104,7 @@ class Job:
 
 
 def prepare(recipe: Recipe, folder: RunFolder, began: Start | None, around: Surroundings) -> Job:
-    """Reads the data of a training; raise a UserError if it differs from that of the start of a resumed one."""
+    """Reads the data of a training; raises a UserError if a resumed one started from other data."""
     recipe, file = _with_absolute_paths(recipe)
     dev = _dev_set(recipe, around.data_dirs)
     tasks = read_tasks(recipe, around.data_dirs)

@@ -157,9 +157,10 @@ def chunks_of(
 
 
 def ends_by_tokens(lengths: Sequence[int], most: int) -> list[int]:
-    """Returns where chunks of as many tokens end, an even number of them, so that two threads share the work.
+    """Returns where chunks with about equally many tokens end; on average they have at most `most`.
 
-    Their number depends on no core: chunks have their own draws, which a seed must fix.
+    The number of chunks is even, so that two threads share the work. It does not depend on the machine's cores,
+    because each chunk has its own draws, which a seed must fix.
 
     >>> ends_by_tokens([32, 32, 30, 9, 8, 8], 80)
     [2, 6]
@@ -189,9 +190,8 @@ class Forward:
         chunk: sequences in one forward pass; None for all.
         graphs: the recorded passes of a GPU; None without any.
         tokens: tokens in one forward pass of a CPU, in place of `chunk`; None to count sequences.
-        at_once: concurrent passes on a CPU, as long as torch, whose generator threads share, draws nothing in
-        them.
-        apart: whether torch draws nothing in a pass with dropout.
+        at_once: concurrent passes on a CPU. Passes in which torch draws run in turn: threads share its generator.
+        apart: whether torch draws nothing in a pass with dropout, as NumPy draws its masks.
     """
 
     pad_id: int

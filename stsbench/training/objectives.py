@@ -158,7 +158,7 @@ class Adversary:
         self._take([(chunk, part) for (chunk, _), part in zip(self._watched, gradients, strict=True)])
 
     def remember(self) -> None:
-        """Keeps the gradient of the backward pass for the next step, or delete the clean one."""
+        """Keeps the gradient of the backward pass for the next step, or deletes that of the clean pass."""
         if self.part.gradient == "own":
             self.gradient = None
         else:
@@ -228,7 +228,7 @@ class Contrastive:
     def _cached(
         self, batch: Batch, share: Batch, chunks: list[list[Chunk]], scale: Callable[[Tensor], Tensor]
     ) -> tuple[Tensor, Tensor]:
-        """Runs it with the graph of one chunk at a time (Gao et al. 2021, gradient caching).
+        """Computes loss and gradients with the graph of one chunk at a time (Gao et al. 2021, gradient caching).
 
         It computes all vectors without a graph, the loss's gradient at them, and then each chunk again with the
         same dropout to propagate that gradient to the weights.

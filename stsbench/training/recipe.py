@@ -217,7 +217,7 @@ def recipe_list() -> pd.DataFrame:
 def read_recipe(
     recipe: str | Path, overrides: Sequence[str] = (), changes: Mapping[str, Any] | None = None
 ) -> Recipe:
-    """Reads a recipe and validate it.
+    """Reads and validates a recipe.
 
     A file may extend another (`extends: NAME`, a known recipe or a file in the same folder): a mapping changes key
     by key, unless it names another `kind`; any other value is replaced. The variant `NAME:VARIANT` is called

@@ -153,7 +153,7 @@ def train(
     notice: Callable[[str], None] = lambda _: None,
     command: str = "",
 ) -> Training:
-    """Trains a sentence encoder by a recipe, or resume a stopped training.
+    """Trains a sentence encoder by a recipe, or resumes a stopped training.
 
     Processes started by `torchrun` or `accelerate launch` share the work; the first one scores and saves.
 

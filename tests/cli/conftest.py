@@ -96,8 +96,6 @@ def toys(hash_encode: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Mo
     functions: dict[str, Callable[[list[str]], Any]] = {
         "words": hash_encode,
         "letters": lambda sentences: [[s.count("a") + 0.5, s.count("e"), len(s)] for s in sentences],
-        "constant": lambda sentences: np.ones((len(sentences), 3)),
-        "some_zero": lambda sentences: [[float("the" in s), float("and" in s)] for s in sentences],
         "nan": lambda sentences: np.full((len(sentences), 3), np.nan),
         "one_row_more": lambda sentences: np.ones((len(sentences) + 1, 3)),
         "flat": lambda sentences: np.ones(len(sentences)),

@@ -19,9 +19,6 @@ class InThisProcess:
     def __init__(self):
         self.ran: list[str] = []
 
-    def check(self, folder):
-        """Everything is here."""
-
     def start(self, work):
         """Runs units to their ends."""
         self.ran += [item.unit for item in work]

@@ -29,16 +29,10 @@ seed: 7
 """
 
 
-@pytest.fixture
-def drawn() -> None:
-    """Say that a test looks at pictures."""
-
-
 @pytest.fixture(autouse=True)
-def _pictures_are_blank(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draw no dev curve, which takes as long as the steps of a tiny training, where nobody looks at it."""
-    if "drawn" not in request.fixturenames:
-        monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda _, path, **__: Path(path).touch())
+def _pictures_are_blank(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw no dev curve, which takes as long as the steps of a tiny training."""
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda _, path, **__: Path(path).touch())
 
 
 @pytest.fixture(scope="session")

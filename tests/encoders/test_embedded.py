@@ -231,7 +231,7 @@ def test_retrieve_finds_among_vectors_what_it_finds_among_sentences(lines, encod
         sb.retrieve(encoder, corpus=made.path, **asked)
 
 
-def test_embed_takes_whatever_load_takes_and_returns_a_row_per_text(tiny, tmp_path):
+def test_embed_takes_whatever_load_takes_and_returns_a_row_per_text(tiny):
     texts = ["the dog", "a cat sat", "the dog"]
     folder = tiny()
     vectors = sb.embed(folder, texts)

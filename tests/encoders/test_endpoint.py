@@ -165,7 +165,7 @@ def test_an_interrupted_run_resumes_at_the_cost_of_a_batch():
         assert sum(map(len, server.received[count:])) == 16
 
 
-def test_a_server_that_changed_is_refused_unless_its_revision_has_a_label(tmp_path):
+def test_a_server_that_changed_is_refused_unless_its_revision_has_a_label():
     with serving() as server:
         unlabelled = sb.evaluate(server.model, "sample")
         labelled = sb.evaluate(sb.load(server.model, revision="v1"), "sample")

@@ -169,7 +169,7 @@ DISOBEYED = {
             ({"prompts": "a: ,b: "}, "--prompts"),
         )
     ],
-    "http://127.0.0.1:9/v1#tiny": [
+    SERVED: [
         ({"pooling": "cls"}, ("--pooling",)),
         ({"precision": "bf16"}, ("--precision",)),
         ({"max_length": 64}, ("--max-length",)),

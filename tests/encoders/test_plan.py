@@ -42,7 +42,7 @@ class Recorder:
 
 
 class Doubled(Recorder):
-    """Another encoder with a tail, which doubles its vectors, and with something to say of every task."""
+    """Another encoder with a tail, which doubles its vectors."""
 
     def __init__(self, base):
         super().__init__()
@@ -51,9 +51,6 @@ class Doubled(Recorder):
 
     def tail(self, vectors):
         return 2 * vectors
-
-    def notes_on(self, task, sentences):
-        return (f"{len(sentences)} sentences of {task}.",)
 
 
 def test_vectors_behind_tails_are_made_of_those_that_the_cache_has_of_the_encoder_without():

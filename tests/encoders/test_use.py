@@ -81,7 +81,7 @@ def test_a_field_that_changes_vectors_is_in_keys_signatures_labels_and_names_of_
         assert (both[0] != both[1]) == is_named
 
 
-def test_options_go_to_what_is_loaded_and_not_to_what_is_loaded_already(tiny, hash_encode, tmp_path):
+def test_options_go_to_what_is_loaded_and_not_to_what_is_loaded_already(tiny, tmp_path):
     folder, asked = str(tiny("bert", "plain")), {"pooling": "avg", "dimensions": 8, "whiten": 4}
     encoder = sb.load(folder, **asked)
     assert sb.load(encoder) is encoder

@@ -82,14 +82,14 @@ def retrieve(rows: int, folder: Path) -> Callable[[], object]:
 
 
 def _embedding(rows: int, folder: Path) -> Callable[[], Path]:
-    import stsbench as sb
+    from stsbench.encoders.embedded import embed_file
 
     words, rng = words_of(0)
     with (folder / "words.txt").open("w", encoding="utf-8") as stream:
         for word in dict.fromkeys(words.tolist()):
             print(word, *(f"{value:.4f}" for value in rng.normal(size=64)), file=stream)
     corpus = write_lines(folder / "corpus.txt", rows)
-    return lambda: sb.embed_file(corpus, folder / "words.txt", out=folder / "corpus.npy").path
+    return lambda: embed_file(corpus, folder / "words.txt", out=folder / "corpus.npy").path
 
 
 def embed(rows: int, folder: Path) -> Callable[[], object]:

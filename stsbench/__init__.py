@@ -14,27 +14,22 @@ from stsbench._version import __version__
 if TYPE_CHECKING:
     from stsbench.analysis.explain import explain
     from stsbench.base.errors import UserError
-    from stsbench.data.tables import load_pairs
-    from stsbench.data.views import PairView
     from stsbench.diagnosis.diagnose import diagnose
-    from stsbench.encoders.embedded import embed, embed_file
     from stsbench.encoders.fit import fit
-    from stsbench.encoders.load import load
-    from stsbench.encoders.simple import SavedVectors
+    from stsbench.encoders.load import embed, load
     from stsbench.judging.best_of import best_of
     from stsbench.judging.check import check
     from stsbench.judging.compare import compare
     from stsbench.judging.planning import plan
     from stsbench.judging.rank import rank
-    from stsbench.records.export import export_results
     from stsbench.records.record import RunRecord
-    from stsbench.records.show import cite, show
+    from stsbench.records.show import show
     from stsbench.records.store import load_run
     from stsbench.reports.report import model_card, report
     from stsbench.reproduction.reproduce import reproduce
     from stsbench.scoring.import_results import import_results
     from stsbench.scoring.measure import evaluate
-    from stsbench.scoring.settings import Classification, Intervals
+    from stsbench.scoring.settings import Intervals
     from stsbench.scoring.settings import choose_protocol as protocol
     from stsbench.scoring.tasks import default_tasks
     from stsbench.sweeps.sweep import sweep
@@ -58,17 +53,13 @@ if TYPE_CHECKING:
     ties: Any
 
 __all__ = [
-    "Classification",
     "Intervals",
-    "PairView",
     "RunRecord",
-    "SavedVectors",
     "UserError",
     "__version__",
     "best_of",
     "board",
     "check",
-    "cite",
     "compare",
     "compress",
     "default_tasks",
@@ -76,12 +67,10 @@ __all__ = [
     "diagnose",
     "dimensions",
     "embed",
-    "embed_file",
     "evalrank",
     "evaluate",
     "explain",
     "explore",
-    "export_results",
     "fit",
     "geometry",
     "hubness",
@@ -89,7 +78,6 @@ __all__ = [
     "length_bias",
     "length_collapse",
     "load",
-    "load_pairs",
     "load_run",
     "model_card",
     "pair_kinds",
@@ -112,29 +100,22 @@ __all__ = [
 
 # Where public names live, other than analyses. Nothing is imported before it is used.
 _HOMES = {
-    "Classification": "stsbench.scoring.settings:Classification",
     "Intervals": "stsbench.scoring.settings:Intervals",
-    "PairView": "stsbench.data.views:PairView",
     "RunRecord": "stsbench.records.record:RunRecord",
-    "SavedVectors": "stsbench.encoders.simple:SavedVectors",
     "UserError": "stsbench.base.errors:UserError",
     "best_of": "stsbench.judging.best_of:best_of",
     "board": "stsbench.browsing.board:board",
     "check": "stsbench.judging.check:check",
-    "cite": "stsbench.records.show:cite",
     "compare": "stsbench.judging.compare:compare",
     "default_tasks": "stsbench.scoring.tasks:default_tasks",
     "diagnose": "stsbench.diagnosis.diagnose:diagnose",
-    "embed": "stsbench.encoders.embedded:embed",
+    "embed": "stsbench.encoders.load:embed",
     "evaluate": "stsbench.scoring.measure:evaluate",
     "explain": "stsbench.analysis.explain:explain",
     "explore": "stsbench.browsing.explore:explore",
-    "export_results": "stsbench.records.export:export_results",
-    "embed_file": "stsbench.encoders.embedded:embed_file",
     "fit": "stsbench.encoders.fit:fit",
     "import_results": "stsbench.scoring.import_results:import_results",
     "load": "stsbench.encoders.load:load",
-    "load_pairs": "stsbench.data.tables:load_pairs",
     "load_run": "stsbench.records.store:load_run",
     "model_card": "stsbench.reports.report:model_card",
     "plan": "stsbench.judging.planning:plan",

@@ -86,9 +86,9 @@ class Retrieve(Analysis):
         return models
 
     def _counted(self, embedded: Embedded) -> Iterator[Vectors]:
-        for number, part in enumerate(embedded.parts(BLOCK)):
-            yield part
-            self.progress("looking at vectors", number * BLOCK + len(part), embedded.rows)
+        for start in range(0, embedded.rows, BLOCK):
+            yield embedded.vectors[start : start + BLOCK]
+            self.progress("looking at vectors", min(start + BLOCK, embedded.rows), embedded.rows)
 
     def measure(self, model: str, given: Nearest) -> Iterator[Row]:
         for query, numbers, cosines in zip(self._queries, *given, strict=True):

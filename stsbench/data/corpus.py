@@ -51,11 +51,16 @@ def numbered_corpus(corpus: str | Path) -> dict[str, int]:
     path = corpus_file(SAMPLE) if str(corpus) == SAMPLE else Path(corpus).expanduser()
     require_room_for(path)
     numbers: dict[str, int] = {}
-    for number, sentence in enumerate(filter(None, (text.strip() for _, text in text_lines(path)))):
+    for number, sentence in enumerate(sentences_in(path)):
         numbers.setdefault(sentence, number)
     if not numbers:
         raise UserError(f"{path} has no sentences: give one per line.")
     return numbers
+
+
+def sentences_in(path: Path) -> Iterator[str]:
+    """Yields the lines of a text file without surrounding whitespace; blank ones are left out."""
+    return filter(None, (text.strip() for _, text in text_lines(path)))
 
 
 def require_room_for(path: Path) -> None:

@@ -103,7 +103,7 @@ def fit(
 @expand
 def embed(
     sentences: Annotated[
-        str, typer.Argument(metavar="FILE", help="A UTF-8 file with one sentence a line (.gz and .zst, too).")
+        Path, typer.Argument(metavar="FILE", help="A UTF-8 file with one sentence a line (.gz and .zst, too).")
     ],
     out: Annotated[Path, run_option("--out", "-o", callback=new_file, help="The file to write, `vectors.npy`.")],
     encoder: _Model = "minilm",

@@ -4,13 +4,15 @@ What neither you nor the checkpoint's files choose (pooling, prompt, template, l
 checkpoints in `published`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from stsbench.base.errors import MINILM as MINILM_EXTRA
 from stsbench.base.errors import MODELS, UserError, require
+from stsbench.base.progress import Progress, silent
+from stsbench.encoders import plan
 from stsbench.encoders.backends import require_combination, resolve_device
 from stsbench.encoders.checkpoint import (
     ADAPTER_CONFIG,
@@ -25,7 +27,7 @@ from stsbench.encoders.fitted import FittedEncoder, holds_fit, read_fit
 from stsbench.encoders.mteb_models import PREFIX, load_from_mteb
 from stsbench.encoders.poolers import AUTO, parse_pooling
 from stsbench.encoders.prompts import SidedEncoder, named_prompts, own_prompt, prompts_as_texts
-from stsbench.encoders.protocol import Encoder
+from stsbench.encoders.protocol import Encoder, FloatMatrix
 from stsbench.encoders.sentence_transformers import is_of_model2vec, load_with_library, read_settings
 from stsbench.encoders.simple import (
     WORD_VECTOR_SUFFIXES,
@@ -60,8 +62,8 @@ def load(model: Model, **options: Any) -> Encoder:
             folder); a file of word vectors (GloVe or word2vec, text or binary);
             `mteb:NAME`, as mteb loads the model, with its prompts; the address and name of a served model
             (`http://127.0.0.1:8000/v1#NAME`: the OpenAI embeddings protocol); `module:function`; any callable
-            `list[str] -> array`, or an object with such a method `encode`; `SavedVectors`; or a loaded encoder,
-            which is returned unchanged.
+            `list[str] -> array`, or an object with such a method `encode`; saved vectors
+            (`stsbench.encoders.simple.SavedVectors`); or a loaded encoder, which is returned unchanged.
         options: the fields of `Use`.
 
     Raises:
@@ -71,6 +73,33 @@ def load(model: Model, **options: Any) -> Encoder:
     'function'
     """
     return load_with(model, Use(**options))
+
+
+def embed(
+    model: Model, texts: Sequence[str], *, use_cache: bool = True, progress: Progress = silent
+) -> FloatMatrix:
+    """Embed texts.
+
+    Args:
+        model: what `load` accepts.
+        texts: any number; equal texts are encoded once.
+        use_cache: whether to read and write the embedding cache.
+        progress: called with the number of tokens encoded so far.
+
+    Returns:
+        An array of shape (texts, dimensions), float32, in the order of the texts.
+
+    Raises:
+        UserError: if there is no such model, or its vectors are not finite.
+
+    >>> embed(lambda texts: [[len(text), 1.0] for text in texts], ["A dog.", "A cat sat."]).tolist()
+    [[6.0, 1.0], [10.0, 1.0]]
+    """
+    if isinstance(texts, str):
+        raise UserError("texts is a single string: give a list of texts.")
+    embeddings = plan.embed(load(model), texts, use_cache=use_cache, progress=progress)
+    (vectors,) = embeddings.vectors.values()
+    return vectors[embeddings.rows]
 
 
 def load_with(model: Model, use: Use) -> Encoder:

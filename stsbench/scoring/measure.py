@@ -334,14 +334,14 @@ def evaluate(
         encoder: what `load` accepts: a name, a path, a callable `list[str] -> array`, or a loaded encoder.
         tasks: `sts` or `transfer` (seven each), `all` (both), `supervised`, `sample`, `sample-transfer`, or names
             with split and text: `STS12,STS-B:dev,STS16@raw,TREC,STS-B:supervised`. Default: `sts` if its data is
-            here, else `sample`, with a warning. Also data that was read already, as by `load_pairs`.
+            here, else `sample`, with a warning. Also data as `stsbench.data.tables.load_pairs` reads it.
         protocol: aggregation, metric, similarity and text; default: `simcse` (see `stsbench.protocol`).
-        classification: the classifier, folds and seed of the transfer tasks; default: `Classification()`.
+        classification: the classifier, folds and seed (`stsbench.scoring.settings.Classification`).
         intervals: how intervals are computed; default: `Intervals()`.
         data: your own data instead of `tasks`: pairs (.tsv, .csv, .jsonl or .parquet), or a folder of queries and
             documents in BEIR's layout (see `stsbench.data.qrels.load_retrieval`).
         data_dirs: folders to look for data in, before `STSBENCH_DATA` and the cache.
-        view: which pairs are left out, such as `PairView(corpora=[...])`; default: none.
+        view: which pairs are left out (`stsbench.data.views.PairView`); default: none.
         use_cache: whether to read and write the embedding cache.
         out: folder to save the record and its items in; None to keep them in memory.
         overwrite: whether to replace another measurement in that folder.

@@ -18,8 +18,11 @@ from stsbench.analysis.command import parsed
 from stsbench.cli.app import COMMANDS, MANY, app, commands
 from stsbench.data import describe, fetch, sentences
 from stsbench.data.qrels import load_retrieval
+from stsbench.encoders.embedded import embed_file
 from stsbench.encoders.use import Loading, Use
 from stsbench.published import lookup
+from stsbench.records.export import export_results
+from stsbench.records.show import cite
 from stsbench.scoring.run import choose_models
 
 PRINTING = {"format", "json", "csv", "markdown", "latex", "quiet", "figure", "figure_size", "subsets"}
@@ -51,8 +54,8 @@ VERBS: dict[str, tuple[list[Any], set[str], set[str]]] = {
         | {"exclude", "exclude_overlap"},
     ),
     "import": ([sb.import_results], set(), set()),
-    "show": ([sb.show, sb.export_results], {"run"}, set()),
-    "cite": ([sb.cite], set(), set()),
+    "show": ([sb.show, export_results], {"run"}, set()),
+    "cite": ([cite], set(), set()),
     "compare": ([sb.compare, sb.best_of], {"intervals"}, {"interval", "level"}),
     "plan": ([sb.plan], set(), set()),
     "rank": ([sb.rank], set(), set()),
@@ -64,7 +67,7 @@ VERBS: dict[str, tuple[list[Any], set[str], set[str]]] = {
     "sweep": ([sb.sweep], set(), set()),
     "reproduce": ([sb.reproduce], {"settings"}, {"set_", "list_"}),
     "fit": ([sb.fit], set(), set()),
-    "embed": ([sb.embed_file], set(), set()),
+    "embed": ([embed_file], set(), set()),
     "diagnose": (
         [sb.diagnose],
         {"encoder"},

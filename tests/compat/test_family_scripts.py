@@ -18,7 +18,7 @@ from stsbench.base.errors import UserError
 from stsbench.compat.senteval import __main__ as runner
 from stsbench.compat.senteval import batches, engine, tasks
 from stsbench.encoders.checkpoint import packaged_model
-from stsbench.scoring.settings import Intervals
+from stsbench.scoring.settings import Classification, Intervals
 
 SCRIPT = Path(__file__).with_name("evaluation_script.py")
 STS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STSBenchmark", "SICKRelatedness")
@@ -105,7 +105,7 @@ def test_the_script_of_simcse_gives_the_numbers_of_run_without_any_flag(tiny_ber
         everything,
         data_dirs=["SentEval/data"],
         intervals=Intervals(None),
-        classification=sb.Classification(classifier="mlp-adam", kfold=10),
+        classification=Classification(classifier="mlp-adam", kfold=10),
     )
     whole = record.frame[(record.frame["subset"] == "") & record.frame["metric"].isin(["spearman", "acc"])]
     expected = whole.set_index("task")["score"]

@@ -44,7 +44,7 @@ def test_a_pair_with_a_sentence_of_the_corpus_is_left_out(
     kept = (data.pairs["sentence1"] != gone) & (data.pairs["sentence2"] != gone)
     assert clean.pairs["pair_id"].tolist() == data.pairs.loc[kept, "pair_id"].tolist()
     whole = sb.evaluate(hash_encode, data)
-    record = sb.evaluate(hash_encode, data, out=tmp_path / "run", view=sb.PairView(corpora=[corpus]))
+    record = sb.evaluate(hash_encode, data, out=tmp_path / "run", view=PairView(corpora=[corpus]))
     assert record.scores[0].items == int(kept.sum())
     assert record.signature.startswith("toy:test~train.txt:all|")
     assert any("have a sentence of train.txt" in note for note in record.notes)
@@ -52,7 +52,7 @@ def test_a_pair_with_a_sentence_of_the_corpus_is_left_out(
     assert sb.load_run(tmp_path / "run").items["split"].unique().tolist() == ["test~train.txt"]
     # The same name with other sentences is another view.
     corpus.write_text("nothing of that\n", encoding="utf-8")
-    other = sb.evaluate(hash_encode, data, view=sb.PairView(corpora=[corpus]))
+    other = sb.evaluate(hash_encode, data, view=PairView(corpora=[corpus]))
     assert differing_fields(record.signatures[0], other.signatures[0]) == ("data",)
 
 
@@ -69,4 +69,4 @@ def test_what_leaves_nothing_to_score_is_told(toy_data: Callable[..., StsData], 
         ("sample-questions", "measure sample-questions in a separate run"),
     ):
         with pytest.raises(UserError, match=message):
-            sb.evaluate(lambda texts: [[len(text)] for text in texts], task, view=sb.PairView(corpora=[corpus]))
+            sb.evaluate(lambda texts: [[len(text)] for text in texts], task, view=PairView(corpora=[corpus]))

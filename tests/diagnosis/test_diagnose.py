@@ -13,6 +13,7 @@ import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sample, load_sts
 from stsbench.diagnosis.result import Diagnosis
+from stsbench.encoders.simple import SavedVectors
 
 
 def score(folder: Path, tasks: str = "sample", *, data: Path | None = None, **choices: Any) -> dict[str, str]:
@@ -147,12 +148,12 @@ def test_saved_vectors_of_the_test_split_are_enough(
     sentences.write_text("\n".join(texts) + "\n", encoding="utf-8")
     record = sb.evaluate(hash_encode, "STS-B", protocol=sb.protocol(metric="pearson"), data_dirs=dirs)
     claim = f"STS-B={100 * (record.scores[0].value or 0):.4f}%"
-    found = sb.diagnose(sb.SavedVectors(tmp_path / "v.npy", sentences), claim, data_dirs=dirs)
+    found = sb.diagnose(SavedVectors(tmp_path / "v.npy", sentences), claim, data_dirs=dirs)
     assert best_changes(found) == {"metric": "pearson"}
     assert any("Not tried: other splits and texts" in note for note in found.notes)
     sentences.write_text("\n".join([*texts[1:], "something else"]) + "\n", encoding="utf-8")
     with pytest.raises(UserError, match="lacks 1 of the"):
-        sb.diagnose(sb.SavedVectors(tmp_path / "v.npy", sentences), claim, data_dirs=dirs)
+        sb.diagnose(SavedVectors(tmp_path / "v.npy", sentences), claim, data_dirs=dirs)
 
 
 def test_another_split_and_text_are_found(tiny_bert: Path, benchmark_folder: Path) -> None:

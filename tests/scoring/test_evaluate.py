@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import stsbench as sb
-from stsbench.data.tables import StsData
+from stsbench.data.tables import StsData, load_pairs
 
 Encode = Callable[[list[str]], Any]
 Data = Callable[..., StsData]
@@ -24,7 +24,7 @@ def test_tasks_are_names_data_your_own_file_or_several_of_them(
     rows = [("a b", "a c", 1), ("b d", "b d", 5), ("x y", "z y", 2), ("q r", "r q", 4)]
     lines = [f"{a},{b},{gold},{'ood' if gold > 2 else 'id'}" for a, b, gold in rows]
     path.write_text("\n".join(["s1,s2,gold,domain", *lines]), encoding="utf-8")
-    sb.evaluate(hash_encode, sb.load_pairs(path, subset_column="domain"), out=tmp_path / "run")
+    sb.evaluate(hash_encode, load_pairs(path, subset_column="domain"), out=tmp_path / "run")
     record = sb.load_run(tmp_path / "run")
     (task,) = record.scores
     assert (task.task, task.split, task.text, task.data.status) == ("own", "all", "user", "user")

@@ -21,6 +21,7 @@ from stsbench.records.kinds import GIVEN, ITEMS, KINDS, PAIR_CLASSIFICATION, RET
 from stsbench.scoring.kinds.relatedness import Relatedness
 from stsbench.scoring.kinds.sts import PairClassification
 from stsbench.scoring.recompute import differences, require_recomputed
+from stsbench.scoring.settings import Classification
 
 Encode = Callable[[list[str]], Any]
 Data = Callable[..., StsData]
@@ -46,7 +47,7 @@ def measured(
         PairClassification(labelled(toy_data("paired", seed=3))),
         load_retrieval(island.write_beir(place / "island"), identical_ids="drop"),
     ]
-    sb.evaluate(hash_encode, tasks, out=place / "run", classification=sb.Classification(kfold=3))
+    sb.evaluate(hash_encode, tasks, out=place / "run", classification=Classification(kfold=3))
     rows = [f"nli,{item},{score},{item % 4}" for item, score in enumerate([1, 0, 1, 1, 0, 1, 0, 0, 1, 1])]
     (place / "items.csv").write_text("\n".join(["task,item,score,group", *rows]) + "\n", encoding="utf-8")
     sb.import_results(place / "items.csv", out=place / GIVEN, model="theirs")

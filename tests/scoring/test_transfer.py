@@ -18,6 +18,7 @@ from stsbench.records.signature import Signature
 from stsbench.scoring.classifiers import Fold, arrange
 from stsbench.scoring.kinds.classification import classify
 from stsbench.scoring.mlp import Mlp, NetSettings, make_optimizer, net_settings
+from stsbench.scoring.settings import Classification
 
 
 def order_by_python(data):
@@ -185,7 +186,7 @@ def test_the_closing_normalisation_is_for_similarities_unless_you_ask_for_it(vec
 
 
 def test_the_net_is_a_classifier_and_its_seed_counts(vectors):
-    nets = [sb.Classification(classifier="mlp-adam", kfold=2, seed=seed) for seed in (1, 1, 2)]
+    nets = [Classification(classifier="mlp-adam", kfold=2, seed=seed) for seed in (1, 1, 2)]
     one, again, other = (sb.evaluate(vectors, "sample-questions", classification=net).scores[0] for net in nets)
     assert one == again != other
     assert one.training.grid == (1e-5, 1e-4, 1e-3, 1e-2)

@@ -114,10 +114,8 @@ def remedy(source: Source) -> str:
         return "it comes with stsbench, so install stsbench again"
     if source.kind == "by-hand":
         return f"get it by hand from {source.address} and set STSBENCH_DATA to its folder"
-    return (
-        f"run `stsbench data get {source.name}`, or (offline) set STSBENCH_DATA to the folder of a copy, "
-        f"to be had from {source.address}"
-    )
+    by_hand = f"download {source.address} by hand and set STSBENCH_DATA to its folder"
+    return f"run `stsbench data get {source.name}`, or {by_hand}"
 
 
 _MISTAKES_SHOWN = 10
@@ -197,9 +195,12 @@ class Schema:
     absent: str = "check the path"
 
     def is_header(self, cells: Sequence[str]) -> bool:
-        """Returns whether a first row has column names: it names a column of text, or has other columns."""
-        texts = [column for column in self.columns if column.parse is not as_number]
-        return len(cells) != len(self.unnamed) or any(column.matches(cell) for column in texts for cell in cells)
+        """Returns whether a first row has column names: that of a text column, or a number's in its place."""
+        placed = dict(zip(self.unnamed, cells, strict=False))
+        return len(cells) != len(self.unnamed) or any(
+            column.matches(placed[column.name]) if column.parse is as_number else any(map(column.matches, cells))
+            for column in self.columns
+        )
 
 
 @dataclass(frozen=True)

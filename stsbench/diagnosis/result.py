@@ -261,11 +261,11 @@ def _remarks(search: Search) -> list[str]:
     best = first.best
     sentences = [change.meaning for change in best.changes if change.meaning]
     if alike := [setting(candidate) for candidate in first.alike if candidate.count == best.count]:
-        sentences.append(f"The claim cannot distinguish it from {'; or from '.join(alike)}.")
+        sentences.append(f"The claim fits {'; and '.join(alike)} equally well.")
     chance = search.chance(best.count)
     if chance >= WEAK:
         sentences.append(
-            f"This is weak evidence: settings this simple would explain {100 * chance:.0f} % of all numbers "
+            f"This is weak evidence: equally simple settings would explain {100 * chance:.0f} % of the numbers "
             f"within {NEIGHBOURHOOD:g} points of the claim. Give the numbers of more tasks."
         )
     return sentences
@@ -291,15 +291,16 @@ def _command(search: Search, candidate: Candidate) -> str:
     lacking = [change.label for change in candidate.point.changes if not change.option]
     if lacking:
         return f"`stsbench run` has no option for {listed(lacking)}. The rest is `{text}`."
-    return f"`stsbench run` gives it with `{text}`."
+    return f"To measure it so, add `{text}` to `stsbench run`."
 
 
 def _subject(claim: Claim) -> str:
     if len(claim.values) > 1:
-        numbers = f"Your {len(claim.values)} numbers ({', '.join(claim.tasks)})"
+        numbers = f"The {len(claim.values)} claimed numbers ({', '.join(claim.tasks)})"
         return numbers if claim.row is None else f"The numbers of {claim.row.name}"
     (value,) = claim.values
-    return f"Your {value} {value.on}" if claim.row is None else f"The {value} {value.on} of {claim.row.name}"
+    number = f"{value} {value.on}"
+    return f"The claimed {number}" if claim.row is None else f"The {number} of {claim.row.name}"
 
 
 def _result(search: Search, candidate: Candidate) -> str:

@@ -261,6 +261,8 @@ def check(
 ) -> None:
     """Compare a run with published numbers, or with an earlier run.
 
+    The run's scores are first recomputed from the items in its record.
+
     Exit code 0: every score is within the tolerance or margin. 1: a score is not. 2: the scores are not
     comparable. 3 (with `--baseline`): there are too few pairs to decide.
 

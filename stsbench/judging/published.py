@@ -352,9 +352,9 @@ def _files_text(rows: Sequence[PublishedRow], record: RunRecord) -> str:
         if stated is None or expected.row.variant or model.kind not in WITH_POOLINGS:
             continue
         for what, is_same, _ in stated.files_compared(model.weights_sha256, model.tokenizer_sha256):
-            of = names.setdefault("same as" if is_same else "different from", [])
+            of = names.setdefault("are the same as" if is_same else "differ from", [])
             of += [what] if what not in of else []
-    return "; ".join(f"{listed(of)}: {how} those of the published row" for how, of in names.items())
+    return "; ".join(f"{listed(of)} {how} those of the published row" for how, of in names.items())
 
 
 def _use_remarks(row: PublishedRow, record: RunRecord) -> Iterator[str]:

@@ -230,9 +230,10 @@ class Check(Judgement):
         compared = [cell for cell in self.cells if cell.is_compared]
         passed = [cell for cell in compared if not EXIT_CODES[cell.verdict]]
         matches = f"within {'a margin of ' if self.kind == 'margin' else ''}{self.allowed:g} of"
-        count = f"{len(passed)} of {len(compared)} scores are {matches} {against}"
+        scores = "comparable scores" if verdict == "not comparable" else "scores"
+        count = f"{len(passed)} of {len(compared)} {scores} are {matches} {against}"
         if verdict == "not comparable":
-            start = f"{count}, but" if compared else f"{self.run} is not comparable with {against}:"
+            start = f"{count}." if compared else f"{self.run} is not comparable with {against}:"
             return f"{start} {self._reasons()}."
         skipped = len(self.cells) - len(compared)
         rest = f" ({skipped} could not be compared)" if skipped else ""

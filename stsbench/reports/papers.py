@@ -332,7 +332,7 @@ def answer(records: Sequence[RunRecord]) -> Iterator[str]:
     for record in records:
         name = f"{record.model.name}: " if len(records) > 1 else ""
         for place in (place for place in standing(record) if place.task in AVERAGES or len(record.scores) == 1):
-            yield f"{name}{place.task} {place.value:.2f} is above {place.words} published models that compare."
+            yield f"{name}{place.task} {place.value:.2f} is above {place.words} comparable published models."
         known = known_checkpoint(record)
         check = check_published(record, rows_to_check(record)) if known and known.expected else None
         if check is not None and any(cell.is_compared for cell in check.cells):

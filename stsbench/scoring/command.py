@@ -93,8 +93,9 @@ class DataChoice:
     data: Annotated[
         Path | None,
         data_option(
-            help="Your own data instead of --tasks: pairs (.tsv, .csv, .jsonl or .parquet), or a folder in BEIR's "
-            "layout: `corpus.jsonl`, `queries.jsonl`, `qrels/test.tsv`."
+            help="Your own data instead of --tasks: pairs (.tsv, .csv, .jsonl or .parquet, with the columns "
+            "`sentence1`, `sentence2`, `score`), or a folder in BEIR's layout: `corpus.jsonl`, `queries.jsonl`, "
+            "`qrels/test.tsv`."
         ),
     ] = None
     corpus: Annotated[Path | None, data_option(help="Documents, a table: `_id`, `text`, `title`.")] = None

@@ -235,7 +235,7 @@ def test_a_diagnosis_names_the_setting(folder: Stsbench, toys: Any) -> None:
     claim = f"{100 * (record.scores[0].value or 0):.2f}"
     diagnose = ("diagnose", "-m", "toys:words", "--tasks", "sample", "--claim", claim)
     done = folder(*diagnose)
-    assert f"Your {claim} on sample comes from metric pearson" in done.out
+    assert f"The claimed {claim} on sample comes from metric pearson" in done.out
     assert "--tasks sample --metric pearson" in done.out
     found = json.loads(folder(*diagnose, "--json").out)
     assert (found["explained"], found["explanations"][0]["changes"]) == (True, {"metric": "pearson"})
@@ -255,7 +255,7 @@ def test_the_command_that_diagnose_prints_gives_the_number(
     value = score("--tasks", "SICK-R:all", "--metric", "pearson", "--pooling", "cls")
     claim = ("--claim", f"SICK-R={value:.6f}%", "--tolerance", "0.0001")
     found = json.loads(stsbench("diagnose", *where, *claim, "--json").out)
-    options = found["sentence"].partition("gives it with `")[2].removesuffix("`.").split()
+    options = found["sentence"].partition("add `")[2].removesuffix("` to `stsbench run`.").split()
     assert score(*options) == pytest.approx(value, abs=1e-4)
 
 

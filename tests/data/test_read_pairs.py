@@ -174,6 +174,7 @@ MISTAKES = [
     ("a.tsv", "a\tb\t1\n", "a.tsv has a single pair: a correlation needs at least two"),
     ("a.tsv", "a\tb\t2\nc\td\t2.0\n", "a.tsv has the score 2 for every pair: a correlation needs scores"),
     ("a.tsv", "subset\ts1\ts2\tscore\nx\ta\tb\t1\nx\ta\tb\t2\ny\tc\td\t3\n", "a.tsv, subset 'y', has a single"),
+    ("a.csv", "question,answer,label\na,b,1\n", "has no column 'sentence1' (or s1, text1, sentence_a), only 'que"),
     ("a.tsv", "s1\tother\tscore\na\tb\t1\n", "has no column 'sentence2' (or s2, text2, sentence_b), only 's1', "),
     ("a.tsv", "sentence1\ttext2\t2023\na\tb\t1\n", "has no column 'score' (or gold, label, similarity), only"),
     ("a.tsv", "s1\ts2\tgold\tlabel\na\tb\t1\t1\n", "several columns for score ('gold', 'label'): rename all but"),

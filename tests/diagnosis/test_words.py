@@ -35,9 +35,12 @@ def diagnosis(claim: str) -> Diagnosis:
         ("STS16=81.21", ["comes from aggregation wmean, which gives 81.21.", "gives 78.99, 2.22 below"]),
         ("STS16=73.55,SICK-R=70.47", ["come from pooling cls_before_pooler.", "is up to 6.68 off (SICK-R:"]),
         ("STS16=81.21,SICK-R=77.58", ["`--tasks STS16,SICK-R:all --aggregation wmean`", "and SICK-R split all ("]),
-        ("STS16=78.99", ["Your setting gives your 78.99 on STS16: there is no gap to explain."]),
-        ("78.99", ["comes from STS16 alone, which gives 78.99.", "gives it with `--tasks STS16`."]),
-        ("STS16=90.00", ["None of 6 settings gives your 90.00", "aggregation mean, gives 81.30, 8.70 below."]),
+        ("STS16=78.99", ["Your setting gives the claimed 78.99 on STS16: there is no gap to explain."]),
+        ("78.99", ["comes from STS16 alone, which gives 78.99.", "add `--tasks STS16` to `stsbench run`."]),
+        (
+            "STS16=90.00",
+            ["None of 6 settings gives the claimed 90.00", "aggregation mean, gives 81.30, 8.70 below."],
+        ),
     ],
 )
 def test_the_sentence_and_the_remarks_name_what_explains_the_claim(claim: str, fragments: list[str]) -> None:

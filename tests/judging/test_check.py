@@ -93,7 +93,7 @@ def test_the_comparable_one_of_two_measurements_counts(make_run: MakeRun, printe
     result = check(run, MINILM)
     assert [cell.name for cell in result.of("not comparable")] == ["SICK-R"]
     assert (len(result.of("pass")), result.exit_code) == (5, 2)
-    assert result.sentence.startswith("5 of 5 scores are within 0.05 of")
+    assert result.sentence.startswith("5 of 5 comparable scores are within 0.05 of")
     assert "--tasks SICK-R:all" in result.sentence
     both = make_run({"SICK-R": printed(MINILM)["SICK-R"]}, AVG, split="all")
     merged = run.model_copy(update={"scores": (*run.scores, *both.scores)})
@@ -134,8 +134,8 @@ NOTES = [
     ({"precision": "bf16"}, {}, SIMCSE, "precision"),
     ({"pooling": "last", "precision": "fp32"}, {}, "prompteol", "precision: the row uses fp16"),
     ({"pooling": "last", "precision": "fp16"}, {}, "prompteol", ("precision",)),
-    (AVG | {"weights_sha256": WEIGHTS}, {}, MINILM, "weights: same"),
-    (AVG | {"weights_sha256": "0" * 64}, {}, MINILM, "weights: different"),
+    (AVG | {"weights_sha256": WEIGHTS}, {}, MINILM, "weights are the same"),
+    (AVG | {"weights_sha256": "0" * 64}, {}, MINILM, "weights differ"),
     (AVG | {"weights_sha256": WEIGHTS, "tokenizer_sha256": TOKENIZER}, {}, MINILM, "weights and tokenizer's"),
 ]
 

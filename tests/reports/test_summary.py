@@ -168,7 +168,7 @@ def test_a_run_ends_with_its_standing_its_row_and_the_next_command(
 ) -> None:
     record = on_test_sets(row, "princeton-nlp/unsup-simcse-bert-base-uncased")
     standing_line, check, following = answer([record])
-    assert f"{standing(record)[0].words} published models" in standing_line
+    assert f"{standing(record)[0].words} comparable published models" in standing_line
     assert check.startswith(word)
     assert following.startswith(f"Next: stsbench {command} ")
     assert list(answer([record, record]))[-1].startswith("Next: stsbench compare ")

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path, sha256_of, writing
 from stsbench.base.progress import Progress, silent
+from stsbench.base.web import patient_session
 from stsbench.data.catalogue import CatalogueFile, Source, data_sets, source, sources
 from stsbench.data.reading import Place, data_cache, root_in
 
@@ -21,9 +22,6 @@ HUB = "https://huggingface.co"
 
 TIMEOUT = (10.0, 60.0)
 """Seconds to connect, and to wait for more data."""
-
-RETRIES, PAUSE = 3, 0.5
-"""Further attempts when a server is busy, and the seconds before the second of them, which then double."""
 
 _CHUNK = 1 << 18
 _BY_HAND = "try again, or download it by hand and set STSBENCH_DATA to its folder"
@@ -105,14 +103,9 @@ def download(url: str, target: Path, sha256: str | None, progress: Progress = si
         UserError: if the server cannot be reached or refuses, or the hash differs.
     """
     import requests
-    from requests.adapters import HTTPAdapter
-    from urllib3.util import Retry
 
     digest, done = hashlib.sha256(), 0
-    retry = Retry(RETRIES, backoff_factor=PAUSE, status_forcelist=[408, 429, 500, 502, 503, 504])
-    with requests.Session() as session, atomic_path(target) as path, path.open("wb") as stream:
-        for scheme in ("http://", "https://"):
-            session.mount(scheme, HTTPAdapter(max_retries=retry))
+    with patient_session() as session, atomic_path(target) as path, path.open("wb") as stream:
         try:
             # A compressed answer would make byte counts meaningless.
             response = session.get(url, stream=True, timeout=TIMEOUT, headers={"Accept-Encoding": "identity"})

@@ -19,6 +19,7 @@ import numpy as np
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import fingerprint
+from stsbench.base.web import BUSY, RETRIES, patient_session
 from stsbench.base.words import suggestion
 from stsbench.encoders.prompts import SidedEncoder, prompts_as_texts
 from stsbench.encoders.protocol import ENDPOINT, FloatMatrix, Identity, OwnPooling, TokenSequence, as_float32
@@ -36,11 +37,6 @@ TIMEOUT = (10.0, 300.0)
 AT_ONCE, SENTENCES = 8, 32
 """Requests at once, and sentences in a request at most, which is what TEI accepts by default."""
 
-RECONNECTIONS, RETRIES, PAUSE, LONGEST_PAUSE = 2, 6, 0.5, 60.0
-"""Further attempts to connect, and when the server is busy; the seconds before the second, which then double; and
-the most that are waited when the server sends `Retry-After`."""
-
-_BUSY = (408, 429, 502, 503, 504)
 _BASE64 = {"encoding_format": "base64"}  # a third of the size
 _REMEDY = "write the address as http://127.0.0.1:8000/v1#NAME"
 
@@ -179,7 +175,7 @@ class EndpointEncoder(OwnPooling):
         key = f"{'refuses the' if _key() else 'needs a'} key {said}: set {KEYS[0]}."
         busy = f"is still busy after {RETRIES} retries {said}: the same command resumes later."
         too_long = f"refuses a sentence of {len(texts[0]):,} characters {said}: leave it out."
-        reasons = {401: key, 403: key, 413: too_long} | dict.fromkeys(_BUSY, busy)
+        reasons = {401: key, 403: key, 413: too_long} | dict.fromkeys(BUSY, busy)
         if status in reasons:
             return reasons[status]
         names = self._names()
@@ -207,22 +203,8 @@ class EndpointEncoder(OwnPooling):
 
     @cached_property
     def _session(self) -> "Session":
-        import requests
-        from requests.adapters import HTTPAdapter
-        from urllib3.util import Retry
-
-        class Patience(Retry):
-            def get_retry_after(self, response: Any) -> float | None:
-                seconds = super().get_retry_after(response)
-                return None if seconds is None else min(seconds, LONGEST_PAUSE)
-
-        attempts: dict[str, Any] = {"total": RETRIES, "connect": RECONNECTIONS, "read": 1, "other": 0}
-        attempts |= {"status_forcelist": _BUSY, "allowed_methods": None, "raise_on_status": False}
-        retry = Patience(**attempts, backoff_factor=PAUSE)
-        session = requests.Session()
+        session: Session = patient_session(AT_ONCE)
         session.auth = self._sign  # without it, requests takes a password from ~/.netrc
-        for scheme in ("http://", "https://"):
-            session.mount(scheme, HTTPAdapter(pool_maxsize=AT_ONCE, max_retries=retry))
         return session
 
     def _sign(self, request: Any) -> Any:

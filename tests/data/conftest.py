@@ -19,7 +19,7 @@ PAIRS = "the kettle sings .\tthe kettle whistles .\nan owl naps .\ta bus leaves 
 def _no_mirror_no_proxy_no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.delenv("HF_ENDPOINT", raising=False)
-    monkeypatch.setattr("stsbench.data.fetch.PAUSE", 0.0)
+    monkeypatch.setattr("stsbench.base.web.PAUSE", 0.0)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import fingerprint
 from stsbench.base.web import BUSY, RETRIES, patient_session
 from stsbench.base.words import suggestion
-from stsbench.encoders.prompts import SidedEncoder, prompts_as_texts
+from stsbench.encoders.prompts import SidedEncoder, in_sides, prompts_as_texts
 from stsbench.encoders.protocol import ENDPOINT, FloatMatrix, Identity, OwnPooling, TokenSequence, as_float32
 from stsbench.encoders.use import UNKNOWN, Use, own_use
 
@@ -68,12 +68,10 @@ def load_endpoint(address: str, use: Use) -> "EndpointEncoder | SidedEncoder":
         raise UserError(f"the address {url} lacks the name of the model: add #NAME.")
     login = None if parts.username is None else (unquote(parts.username), unquote(parts.password or ""))
     use, _ = prompts_as_texts(f"{url}#{parts.fragment}", {}, use)
-    first, second = use.own_prompts or (use.prompt, None)
-    encoder = EndpointEncoder(url, parts.fragment, replace(use, prompt=first, prompts=None), login)
-    if second is None:
-        return encoder
-    other = replace(encoder, chosen=replace(encoder.chosen, prompt=second))
-    return SidedEncoder((encoder, other), encoder.notes)
+    encoder = EndpointEncoder(url, parts.fragment, use, login)
+    return in_sides(
+        encoder, use, lambda prompt: replace(encoder, chosen=replace(use, prompt=prompt, prompts=None))
+    )
 
 
 @dataclass

@@ -26,7 +26,7 @@ from stsbench.encoders.endpoint import is_address, load_endpoint
 from stsbench.encoders.fitted import FittedEncoder, holds_fit, read_fit
 from stsbench.encoders.mteb_models import PREFIX, load_from_mteb
 from stsbench.encoders.poolers import AUTO, parse_pooling
-from stsbench.encoders.prompts import SidedEncoder, named_prompts, own_prompt, prompts_as_texts
+from stsbench.encoders.prompts import SidedEncoder, in_sides, named_prompts, own_prompt, prompts_as_texts
 from stsbench.encoders.protocol import Encoder, FloatMatrix
 from stsbench.encoders.sentence_transformers import is_of_model2vec, load_with_library, read_settings
 from stsbench.encoders.simple import (
@@ -205,14 +205,13 @@ def _load_checkpoint(name: str, use: Use) -> TransformerEncoder | CallableEncode
         by_library = load_with_library(checkpoint, use)
         return replace(by_library, notes=(*by_library.notes, *choices.notes))
     _require_readable(checkpoint, use)
-    first, second = use.own_prompts or (use.prompt, None)
-    settings = choices.settings(replace(use, prompt=first, prompts=None), saved)
+    settings = choices.settings(use, saved)
     notes = [*choices.notes, *checkpoint.own_notes(with_code=use.trust_remote_code)]
     if adapter is not None:
         notes.append(f"{checkpoint.name} is an adapter, merged into the weights of {base_of(adapter)}.")
     kind = "sentence-transformers" if saved else "transformer"
     encoder = TransformerEncoder(checkpoint, settings, kind, tuple(notes), adapter)
-    return encoder if second is None else SidedEncoder((encoder, encoder.with_use(prompt=second)), encoder.notes)
+    return in_sides(encoder, use, lambda prompt: encoder.with_use(prompt=prompt))
 
 
 def _require_readable(checkpoint: Checkpoint, use: Use) -> None:
@@ -270,14 +269,10 @@ def resolve(name: str, use: Use = USUAL) -> Resolved:
         note = f"pooling {known.pooling} was chosen for {known.hub} (unverified). {known.note}".rstrip()
         is_unsure = use.pooling == AUTO and "pooling" in known.unverified
         return Resolved(name, used, (note,) if is_unsure else ())
-    # By its short name, the packaged copy is found too.
-    return Resolved(PACKAGED if known.hub == MINILM else known.hub, used, _introduction(known))
-
-
-def _introduction(known: KnownCheckpoint) -> tuple[str, ...]:
-    """Returns notes on a known checkpoint: its name on the Hub and its pooling, and what to know of it."""
     about = f"{known.hub} ({known.hub_source}), pooling {known.pooling} ({known.pooling_source})"
-    return f"{known.name} is {about}.", *([f"{known.name}: {known.note}"] if known.note else [])
+    notes = (f"{known.name} is {about}.", *([f"{known.name}: {known.note}"] if known.note else []))
+    # By its short name, the packaged copy is found too.
+    return Resolved(PACKAGED if known.hub == MINILM else known.hub, used, notes)
 
 
 class Choices:
@@ -315,11 +310,11 @@ class Choices:
                 f"{self._name} has modules that are not read natively: --pooling {pooling} leaves them out."
             )
         length = own.use.max_length if use.max_length is None else use.max_length
-        use = replace(use, pooling=pooling, max_length=length, prompt=self._prompt(use))
+        use = replace(use, pooling=pooling, max_length=length, prompt="" if use.prompts else self._prompt(use))
         if template is not None and template.precision and use.computed_in == FP32:
             use = replace(use, precision=template.precision)
             self.notes.append(f"template {template.name} uses {template.precision}.")
-        return replace(own, use=use)
+        return replace(own, use=replace(use, prompts=None))
 
     def _template(self, use: Use) -> Template | None:
         if use.template == NO_TEMPLATE:

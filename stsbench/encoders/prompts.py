@@ -6,11 +6,11 @@ Vectors depend on the text only, so loading replaces names by texts.
 
 import csv
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import add
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from stsbench.encoders.use import Use
 
 LIBRARY_CONFIG = "config_sentence_transformers.json"
 
+_Own = TypeVar("_Own", bound=Encoder)
 _TEXT = re.compile(r"[\s:]")
 """What distinguishes a prompt's text from a prompt's name."""
 
@@ -137,15 +138,18 @@ class SidedEncoder(Wrapper):
         return replace(self, sides=(changed, changed.with_use(prompt=self.sides[1].identity.use.prompt)))
 
     def tokenize(self, texts: Sequence[str]) -> NoReturn:
-        refuse_without_side(self.identity)
+        raise UserError(
+            f"{self.identity.name} has a prompt for each side of a pair, but these sentences have no side. Use "
+            "--prompt or --prompt-name instead of --prompts."
+        )
 
 
-def refuse_without_side(identity: Identity) -> NoReturn:
-    """Raises a UserError: sentences have no side, but the model has a prompt for each side of a pair."""
-    raise UserError(
-        f"{identity.name} has a prompt for each side of a pair, but these sentences have no side. Use --prompt or "
-        "--prompt-name instead of --prompts."
-    )
+def in_sides(encoder: _Own, use: Use, with_prompt: Callable[[str], Encoder]) -> "_Own | SidedEncoder":
+    """Returns an encoder, or its two sides if the use has a prompt for each side of a pair."""
+    if use.own_prompts is None:
+        return encoder
+    first, second = map(with_prompt, use.own_prompts)
+    return SidedEncoder((first, second), encoder.notes)
 
 
 def embed_each(

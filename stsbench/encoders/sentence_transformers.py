@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stsbench.base.errors import UserError, require
 from stsbench.encoders.checkpoint import AGAIN, Checkpoint, Module, quiet_transformers, reporting_failures
-from stsbench.encoders.prompts import LIBRARY_CONFIG, SidedEncoder, own_prompt
+from stsbench.encoders.prompts import LIBRARY_CONFIG, SidedEncoder, in_sides, own_prompt
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.simple import CallableEncoder
 from stsbench.encoders.tokenizer import model_limit, position_limit
@@ -174,10 +174,7 @@ def load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder | Sid
         identity = Identity(checkpoint.name, f"{library}-library", replace(own, prompt=prompt), weights)
         return CallableEncoder(partial(encode, prompt), identity, notes, model)
 
-    if use.own_prompts is not None:
-        first, second = map(prompted, use.own_prompts)
-        return SidedEncoder((first, second), notes)
-    return prompted(own_prompt(checkpoint) if use.prompt is None else use.prompt)
+    return in_sides(prompted(own_prompt(checkpoint) if use.prompt is None else use.prompt), use, prompted)
 
 
 def _load_model2vec(checkpoint: Checkpoint, use: Use) -> _Encode:

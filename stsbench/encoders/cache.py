@@ -16,7 +16,7 @@ import os
 import re
 import sqlite3
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,6 +79,67 @@ class CacheFile:
     last_used: float
 
 
+Vectors = dict[bytes, NDArray[np.float32]]  # by the key of their token sequence
+
+
+class Known:
+    """What is known of some texts: what the cache has, if it is used, and what is added.
+
+    Attributes:
+        texts: the token sequence of each text, by its key.
+        vectors: for each pooling the vectors of token sequences.
+    """
+
+    def __init__(self, identity: Identity, poolings: Sequence[str], *, use_cache: bool) -> None:
+        self.texts: dict[str, CachedText] = {}
+        self.vectors: dict[str, Vectors] = {pooling: {} for pooling in poolings}
+        self._max_bytes = max_cache_bytes()  # a mistake in it is found before any work
+        self._caches = {pooling: EmbeddingCache(identity, pooling) for pooling in poolings if use_cache}
+        self._new_texts: dict[str, CachedText] = {}
+        self._unsaved: list[bytes] = []
+
+    def recall(self, texts: Sequence[str]) -> list[str]:
+        """Looks texts up in the cache; returns those of which it lacks something."""
+        for cache in self._caches.values():
+            self.texts |= cache.texts([text for text in texts if text not in self.texts])
+        self._recall_vectors(self.texts)
+        return [text for text in texts if text not in self.texts or not self.has(self.texts[text].sequence)]
+
+    def has(self, sequence: bytes) -> bool:
+        """Returns whether the vectors of a token sequence are known."""
+        return all(sequence in vectors for vectors in self.vectors.values())
+
+    def add_texts(self, texts: Mapping[str, CachedText]) -> None:
+        """Adds texts; their sequences may be cached, under other texts or by a run that was killed."""
+        self.texts |= texts
+        self._new_texts |= texts
+        self._recall_vectors(texts)
+
+    def add_vectors(self, sequences: Sequence[bytes], matrices: Mapping[str, NDArray[np.float32]]) -> None:
+        """Adds the vectors of token sequences, one row each, for every pooling."""
+        for pooling, matrix in matrices.items():
+            self.vectors[pooling].update(zip(sequences, matrix, strict=True))
+        self._unsaved += sequences
+
+    def save(self) -> None:
+        """Writes added vectors to the cache."""
+        for pooling, cache in self._caches.items():
+            cache.add_vectors({key: self.vectors[pooling][key] for key in self._unsaved})
+        self._unsaved = []
+
+    def close(self) -> None:
+        """Writes added texts to the cache, and deletes its oldest files if it is too large."""
+        for cache in self._caches.values():
+            cache.add_texts(self._new_texts)
+            touch_and_trim(cache.path, self._max_bytes)
+
+    def _recall_vectors(self, texts: Iterable[str]) -> None:
+        keys = {self.texts[text].sequence for text in texts}
+        for pooling, cache in self._caches.items():
+            vectors = self.vectors[pooling]
+            vectors |= cache.vectors([key for key in keys if key not in vectors])
+
+
 class _DamagedError(Exception):
     """The file is not a database with our tables."""
 
@@ -111,7 +172,7 @@ class EmbeddingCache:
         rows = self._find("texts", list(by_key))
         return {by_key[key]: CachedText(*_TEXT.unpack(content)) for key, content in rows.items()}
 
-    def vectors(self, sequences: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
+    def vectors(self, sequences: Sequence[bytes]) -> Vectors:
         """Returns the vectors of those token sequences that are cached, by key."""
         rows = self._find("vectors", sequences)
         return {key: np.frombuffer(content, "<f4") for key, content in rows.items()}
@@ -120,7 +181,7 @@ class EmbeddingCache:
         """Stores the sequences and lengths of texts."""
         self._add("texts", {text_key(text): _TEXT.pack(*known) for text, known in texts.items()})
 
-    def add_vectors(self, vectors: Mapping[bytes, NDArray[np.float32]]) -> None:
+    def add_vectors(self, vectors: Vectors) -> None:
         """Stores the vectors of some token sequences: all of them or, if the process is killed, none."""
         self._add("vectors", {key: vector.astype("<f4").tobytes() for key, vector in vectors.items()})
 

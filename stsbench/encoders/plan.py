@@ -8,6 +8,7 @@ import hashlib
 import time
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,9 +17,9 @@ from numpy.typing import NDArray
 from stsbench.base.errors import UserError
 from stsbench.base.machine import require_memory
 from stsbench.base.progress import Progress, silent
-from stsbench.encoders.cache import CachedText, EmbeddingCache, max_cache_bytes, touch_and_trim
+from stsbench.encoders.cache import CachedText, Known, Vectors
+from stsbench.encoders.fitted import FittedEncoder, processed, whiten
 from stsbench.encoders.fitted import normalize as to_unit_length
-from stsbench.encoders.fitted import processed, whiten
 from stsbench.encoders.protocol import (
     DeviceOutOfMemory,
     Encoder,
@@ -26,11 +27,10 @@ from stsbench.encoders.protocol import (
     Tokenized,
     TokenSequence,
     require_own_pooling,
+    require_unchanged,
 )
 from stsbench.encoders.use import FP32, UNKNOWN
 
-_Known = dict[bytes, NDArray[np.float32]]
-"""Cached vectors by the key of their token sequence."""
 _Work = tuple[bytes, TokenSequence]
 
 # A killed run loses at most this much encoding.
@@ -112,62 +112,50 @@ def embed(
             each side of a pair.
     """
     poolings = tuple(dict.fromkeys(poolings or (encoder.identity.use.pooling,)))
-    if hasattr(encoder, "tail") and hasattr(encoder, "base"):  # maps vectors of another encoder, maybe cached
+    if isinstance(encoder, FittedEncoder):  # maps vectors of another encoder, maybe cached
         require_own_pooling(encoder.identity, poolings)
         plain = embed(encoder.base, texts, normalize=False, use_cache=use_cache, progress=progress)
-        vectors: FloatMatrix = encoder.tail(*plain.vectors.values())
-        _require_vectors(vectors, plain.cost.sequences, encoder)
-        vectors = _processed(vectors, plain.rows, encoder, normalize)
-        return replace(plain, vectors=dict.fromkeys(poolings, vectors))
-    identity, cache_size = encoder.identity, max_cache_bytes()
-    is_cached = use_cache and identity.is_cached
-    caches = [EmbeddingCache(identity, pooling) for pooling in poolings if is_cached]
-    marks = [time.perf_counter()]
+        mapped = encoder.tail(*plain.vectors.values())
+        _require_vectors(mapped, plain.cost.sequences, encoder)
+        return replace(plain, vectors=dict.fromkeys(poolings, _processed(mapped, plain.rows, encoder, normalize)))
+    seconds = {"tokenize": 0.0, "load": 0.0, "encode": 0.0}
     distinct = list(dict.fromkeys(texts))
-    about: dict[str, CachedText] = {}
-    for cache in caches:
-        about |= cache.texts([text for text in distinct if text not in about])
-    keys = list({text.sequence for text in about.values()})
-    known: list[_Known] = [cache.vectors(keys) for cache in caches] or [{} for _ in poolings]
-    new = [text for text in distinct if text not in about or not all(about[text].sequence in of for of in known)]
-    marks.append(time.perf_counter())
-    if new:
-        encoder.prepare(weights=True)
-    marks.append(time.perf_counter())
-    tokenized = encoder.tokenize(new) if new else Tokenized([], [], [])  # not even the tokenizer is loaded
-    keys = [_sequence_key(sequence) for sequence in tokenized.sequences]
-    about_new = dict(zip(new, map(CachedText, keys, tokenized.lengths, tokenized.truncated), strict=True))
-    about |= about_new
-    # The sequence of a new text may be cached: under another text, or by a run that was killed.
-    for cache, of in zip(caches, known, strict=False):
-        of.update(cache.vectors([key for key in dict.fromkeys(keys) if key not in of]))
-    if caches and identity.weights_sha256 is None:
-        cached = {text: vector for text in distinct if (vector := known[0].get(about[text].sequence)) is not None}
-        _require_unchanged(encoder, cached)
+    known = Known(encoder.identity, poolings, use_cache=use_cache and encoder.identity.is_cached)
+    with _timed(seconds, "tokenize"):
+        new = known.recall(distinct)
+    with _timed(seconds, "load"):
+        if new:
+            encoder.prepare(weights=True)
+    with _timed(seconds, "tokenize"):
+        tokenized = encoder.tokenize(new) if new else Tokenized([], [], [])  # not even the tokenizer is loaded
+        keys = [_sequence_key(sequence) for sequence in tokenized.sequences]
+        known.add_texts(dict(zip(new, map(CachedText, keys, tokenized.lengths, tokenized.truncated), strict=True)))
+        _require_unchanged(encoder, known, distinct)
     sequences = dict(zip(keys, tokenized.sequences, strict=True))
-    work = [(key, ids) for key, ids in sequences.items() if not all(key in of for of in known)]
-    marks.append(time.perf_counter())
-    by_pooling = dict(zip(poolings, known, strict=True))
-    tokens, padded = _encode(encoder, work, by_pooling, caches, progress)
-    for cache in caches:
-        cache.add_texts(about_new)
-        touch_and_trim(cache.path, cache_size)
-    recall, load, tokenize, encode = np.diff([*marks, time.perf_counter()]).tolist()
-
-    row_of = {key: row for row, key in enumerate(dict.fromkeys(about[text].sequence for text in distinct))}
-    of_texts = [about[text] for text in texts]
+    work = [(key, sequence) for key, sequence in sequences.items() if not known.has(key)]
+    with _timed(seconds, "encode"):
+        tokens, padded = _encode(encoder, work, known, progress)
+        known.close()
+    of_texts = [known.texts[text] for text in texts]
+    row_of = {key: row for row, key in enumerate(dict.fromkeys(text.sequence for text in of_texts))}
     rows = np.array([row_of[text.sequence] for text in of_texts], dtype=np.int64)
-    seconds = {"tokenize": recall + tokenize, "load": load, "encode": encode}
     return Embeddings(
         rows=rows,
         vectors={
-            pooling: _processed(_matrix(of, list(row_of), encoder), rows, encoder, normalize)
-            for pooling, of in by_pooling.items()
+            pooling: _processed(_matrix(vectors, list(row_of), encoder), rows, encoder, normalize)
+            for pooling, vectors in known.vectors.items()
         },
         lengths=np.array([text.length for text in of_texts], dtype=np.int64),
         truncated=np.array([text.truncated for text in of_texts], dtype=bool),
         cost=EncodingCost(len(distinct), len(row_of), len(work), tokens, padded, seconds),
     )
+
+
+@contextmanager
+def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
+    start = time.perf_counter()
+    yield
+    seconds[stage] += time.perf_counter() - start
 
 
 def _processed(
@@ -179,67 +167,48 @@ def _processed(
     return vectors if dimensions is None else whiten(vectors, vectors[rows], dimensions or None).astype(np.float32)
 
 
-def _matrix(known: _Known, keys: Sequence[bytes], encoder: Encoder) -> FloatMatrix:
+def _matrix(known: Vectors, keys: Sequence[bytes], encoder: Encoder) -> FloatMatrix:
     widths = sorted({len(known[key]) for key in keys})
     if len(widths) > 1:
         raise UserError(f"{encoder.identity.name} returned vectors of {widths[0]} and of {widths[-1]} dimensions.")
     return np.stack([known.pop(key) for key in keys]) if keys else np.empty((0, 0), dtype=np.float32)
 
 
-def _encode(
-    encoder: Encoder,
-    work: Sequence[_Work],
-    known: dict[str, _Known],
-    caches: Sequence[EmbeddingCache],
-    progress: Progress,
-) -> tuple[int, int]:
-    """Adds the vectors of new token sequences to the known ones and to the caches.
-
-    Returns the number of tokens, and of tokens with padding.
-    """
+def _encode(encoder: Encoder, work: Sequence[_Work], known: Known, progress: Progress) -> tuple[int, int]:
+    """Adds the vectors of new token sequences; returns the number of tokens, and of tokens with padding."""
     total, tokens, padded = sum(len(ids) for _, ids in work), 0, 0
-    unsaved: list[bytes] = []
     saved_at = time.monotonic()
     stage = f"encoding {len(work):,} sentence{'s' if len(work) > 1 else ''}"
-
-    def save() -> None:
-        for cache, of in zip(caches, known.values(), strict=False):
-            cache.add_vectors({key: of[key] for key in unsaved})
-
     try:
-        for batch, matrices in _forward(encoder, work, tuple(known)):
+        for batch, matrices in _forward(encoder, work, tuple(known.vectors)):
             if not tokens:
                 size = len(work) * sum(matrix[0].nbytes for matrix in matrices.values() if len(matrix))
                 require_memory(size, f"the vectors of {len(work):,} sentences", "take fewer sentences at a time")
-            keys = [key for key, _ in batch]
-            for pooling, matrix in matrices.items():
-                _require_vectors(matrix, len(keys), encoder)
-                known[pooling].update(zip(keys, matrix, strict=True))
-            unsaved += keys
+            for matrix in matrices.values():
+                _require_vectors(matrix, len(batch), encoder)
+            known.add_vectors([key for key, _ in batch], matrices)
             tokens += sum(len(ids) for _, ids in batch)
             padded += len(batch) * max(len(ids) for _, ids in batch)
             if time.monotonic() - saved_at > _SAVE_EVERY_SECONDS:
-                save()
-                unsaved, saved_at = [], time.monotonic()
+                known.save()
+                saved_at = time.monotonic()
             progress(stage, tokens, total)
     finally:  # also after an error or an interrupt
-        save()
+        known.save()
     return tokens, padded
 
 
-def _require_unchanged(encoder: Encoder, cached: Mapping[str, NDArray[np.float32]]) -> None:
-    """Encodes some of the cached texts again; raises if their vectors differ, because the server has changed."""
-    texts = sorted(cached, key=len, reverse=True)[:: max(1, len(cached) // _COMPARED)][:_COMPARED]
-    if not texts:
-        return
-    (now,) = encoder.forward(encoder.tokenize(texts).sequences, (encoder.identity.use.pooling,)).values()
-    for text, vector in zip(texts, now, strict=True):
-        before = cached[text]
-        if len(vector) != len(before) or np.linalg.norm(vector - before) > _TOLERANCE * np.linalg.norm(before):
-            raise UserError(
-                f"{encoder.identity.name} has changed: its vector of {text[:60]!r} is not the cached one. Give it "
-                "another --revision LABEL, or use --no-cache."
-            )
+def _require_unchanged(encoder: Encoder, known: Known, texts: Sequence[str]) -> None:
+    """Encodes some of the cached texts again if the model has no hash, as a server without a label."""
+    identity, (vectors, *_) = encoder.identity, known.vectors.values()
+    if identity.weights_sha256 is None and vectors:
+        cached = [text for text in texts if known.texts[text].sequence in vectors]
+        again = sorted(cached, key=len, reverse=True)[:: max(1, len(cached) // _COMPARED)][:_COMPARED]
+        (now,) = encoder.forward(encoder.tokenize(again).sequences, (identity.use.pooling,)).values()
+        before = np.stack([vectors[known.texts[text].sequence] for text in again])
+        rows = [f"its vector of {text[:60]!r}" for text in again]
+        advice = "Give it another --revision LABEL, or use --no-cache."
+        require_unchanged(identity.name, before, now, rows, tolerance=_TOLERANCE, advice=advice)
 
 
 def _require_vectors(matrix: FloatMatrix, rows: int, encoder: Encoder) -> None:

@@ -203,6 +203,28 @@ def as_float32(vectors: NDArray[Any], name: str) -> FloatMatrix:
     return vectors.astype(np.float32)
 
 
+def require_unchanged(
+    name: str, before: NDArray[Any], now: NDArray[Any], rows: Sequence[str], *, tolerance: float, advice: str
+) -> None:
+    """Raises a UserError if a model without a hash has changed since some of its numbers were recorded.
+
+    Args:
+        name: of the model.
+        before: the recorded numbers, shape (n,) or (n, d).
+        now: the same rows now.
+        rows: what each row is, for the message.
+        tolerance: the largest distance of a row, relative to the largest recorded one.
+        advice: what to do, for the message.
+    """
+    before, now = before.reshape(len(rows), -1), now.reshape(len(rows), -1)
+    distance = np.linalg.norm(now - before, axis=1) if now.shape == before.shape else np.full(len(rows), np.inf)
+    if not (distance <= tolerance * np.linalg.norm(before, axis=1).max()).all():
+        worst = int(np.argmax(distance))
+        raise UserError(
+            f"{name} has changed: {rows[worst]} is {distance[worst]:.3g} off the recorded one. {advice}"
+        )
+
+
 def require_own_pooling(identity: Identity, poolings: Sequence[str]) -> None:
     """Raises a UserError for a pooling other than the encoder's only one."""
     for pooling in poolings:

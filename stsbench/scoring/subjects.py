@@ -33,6 +33,7 @@ from stsbench.encoders.protocol import (
     Encoder,
     Identity,
     Wrapper,
+    require_unchanged,
 )
 from stsbench.encoders.template import NO_TEMPLATE
 from stsbench.encoders.use import FP32, UNKNOWN, Use
@@ -290,15 +291,10 @@ def _require_same_behaviour(record: RunRecord, texts: Sequence[str], vectors: ND
         return
     left, right = (pairs[side].to_numpy(np.int64) for side in ("left", "right"))
     for kind, now in pair_similarities(vectors, left, right, tuple(SIMILARITIES)).items():
-        before = pairs[kind].to_numpy()
-        distance = np.abs(now - before)
-        if not (distance <= _TOLERANCE * np.abs(before).max()).all():
-            worst = int(np.argmax(distance))
-            task, pair = pairs[["task", "item_id"]].iloc[worst]
-            raise UserError(
-                f"{name} has changed since the run: the {kind} similarity of pair {pair} of {task} is "
-                f"{now[worst]:.6g}, the record's {before[worst]:.6g}. {_advice(record.model)}."
-            )
+        names = zip(pairs["task"], pairs["item_id"], strict=True)
+        rows = [f"the {kind} similarity of pair {pair} of {task}" for task, pair in names]
+        before, advice = pairs[kind].to_numpy(), f"{_advice(record.model)}."
+        require_unchanged(name, before, now, rows, tolerance=_TOLERANCE, advice=advice)
 
 
 @cache

@@ -137,7 +137,7 @@ def test_a_function_that_has_changed_since_its_record_is_an_error(
     factor.write_text("1.00001")  # as much as the rounding in other batches
     sb.geometry(record, task="sample")
     factor.write_text("1.5")
-    changed = rf"{name} has changed since the run: the \w+ similarity of pair \S+ of sample is .*"
+    changed = rf"{name} has changed: the \w+ similarity of pair \S+ of sample is .*"
     with pytest.raises(sb.UserError, match=changed + f"`stsbench run --encoder-module {name}`"):
         vectors_of(record, sentences_in(load_sample()))
     assert not caplog.records

@@ -89,6 +89,7 @@ class Kind:
     on_the_hub: str = "semantic-similarity"
 
 
+_RANKED = ("mrr_at_10", "recall_at_100", "map_at_100")
 _COMPARED = {
     "gold": NUMBER,
     **{f"{unit}_{side}": COUNT for unit in ("words", "characters", "subwords") for side in "ab"},
@@ -153,12 +154,9 @@ KINDS: Mapping[str, Kind] = {
             unit="queries",
             words="retrieval",
             caption="Retrieval: {} x 100",
-            statistics=("ndcg_at_10", "mrr_at_10", "recall_at_100", "map_at_100"),
+            statistics=("ndcg_at_10", *_RANKED),
             lowest=0.0,
-            columns={
-                **dict.fromkeys(("score", "mrr_at_10", "recall_at_100", "map_at_100"), NUMBER),
-                **dict.fromkeys(("retrieved", "judged"), TEXT),
-            },
+            columns=dict.fromkeys(("score", *_RANKED), NUMBER) | {"retrieved": TEXT, "judged": TEXT},
             on_the_hub="information-retrieval",
         ),
         Kind(

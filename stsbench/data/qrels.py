@@ -93,8 +93,7 @@ def read_qrels(path: Path) -> Qrels:
 
 
 def _with_relevant(table: UserTable) -> Qrels:
-    judged = _by_query(table).items()
-    return {query: of_query for query, of_query in judged if any(value > 0 for value in of_query.values())}
+    return {query: of for query, of in _by_query(table).items() if any(value > 0 for value in of.values())}
 
 
 def _qrels_table(path: Path) -> UserTable:

@@ -243,11 +243,11 @@ def open_table(
             and remedy for each row with a wrong cell (the first ten, and how many more).
     """
     require_file(path, absent=schema.absent)
-    if format:
-        rows = open_rows(path, is_header=lambda _: False, unnamed=schema.unnamed, format=format)
-    else:
+    if not format:
         ending_of(path, TABLES)
-        rows = open_rows(path, is_header=schema.is_header, unnamed=schema.unnamed)
+    texts = [column.name for column in schema.columns if column.optional and column.parse is as_text]
+    is_header = schema.is_header if not format else lambda _: False
+    rows = open_rows(path, is_header=is_header, unnamed=schema.unnamed, format=format, optional=texts)
     if not any(rows.columns):
         raise UserError(f"{path} is empty: give one {schema.row} per line, with {_columns_of(schema)}.")
     places = {column: place for column in schema.columns if (place := _place(rows, column, schema)) is not None}

@@ -64,6 +64,7 @@ def open_rows(
     unnamed: Sequence[str] = (),
     delimiter: str = ",",
     format: str = "",
+    optional: Sequence[str] = (),
 ) -> Rows:
     """Opens a file; rows are read as they are taken.
 
@@ -78,6 +79,7 @@ def open_rows(
         unnamed: the columns of TSV or CSV without a header.
         delimiter: the delimiter of CSV.
         format: `tsv`, `csv`, `jsonl`, `json`, `parquet` or `trec`, if the suffix does not give it.
+        optional: the names that lines of JSON Lines may lack; their cells are None.
     """
     cells: Iterator[_NumberedTexts]
     match f".{format}" if format else ending_of(path):
@@ -86,7 +88,7 @@ def open_rows(
                 raise UserError(f"{path} has one sentence per line: it has no columns to name.")
             return Rows(path, (), ((line, [text]) for line, text in text_lines(path)))
         case ".jsonl":
-            return _json_lines(path, names)
+            return _json_lines(path, names, optional)
         case ".json":
             return _json_list(path, names)
         case ".parquet":
@@ -213,15 +215,16 @@ def _place(path: Path, columns: Sequence[str], name: str) -> int:
     return list(columns).index(name)
 
 
-def _json_lines(path: Path, names: Sequence[str] | None) -> Rows:
+def _json_lines(path: Path, names: Sequence[str] | None, optional: Sequence[str]) -> Rows:
     def records() -> Iterator[tuple[int, Any]]:
         for line, text in text_lines(path):
             if text.strip():
                 try:
-                    yield line, parse_json(text)
+                    record = parse_json(text)
                 except ValueError as error:
                     reason = getattr(error, "msg", None) or error
                     raise UserError(f"{path}, line {line}: not valid JSON ({reason}); fix the line.") from error
+                yield line, dict.fromkeys(optional) | record if isinstance(record, dict) else record
 
     return _of_records(path, records(), names, "line")
 

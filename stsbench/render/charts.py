@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 _MOST_TOOLTIPS = 16
 """Maximum number of tooltips per line."""
 
+_MOST_TICKS = 13
+"""Maximum number of labelled places along an axis: with more, every second or third has a label."""
+
+_LONGEST_LEVEL = 5
+"""Characters of the longest label that is not slanted."""
+
 _ROW_HEIGHT = 0.22
 _MARGINS = 0.75
 """Inches: per row, and for the axis and its label."""
@@ -99,7 +105,12 @@ def draw_by_model(axes: "Axes", rows: "pd.DataFrame", palette: Mapping[str, str]
         numbers = part[["value", "low", "high"]].itertuples(index=False)
         texts = [f"{model}, {place}: {spoken(*of)}" for place, of in zip(part["place"], numbers, strict=True)]
         add_tooltips(axes, x.tolist(), part["value"].tolist(), texts)
-    axes.set_xticks(range(len(places)), [str(place) for place in places], rotation=45, ha="right")
+    every = -(-len(places) // _MOST_TICKS)
+    names = [str(place) for place in places][::every]
+    # Labels as short as numbers are read more easily without a slant.
+    is_short = max(map(len, names), default=0) <= _LONGEST_LEVEL
+    rotation, ha = (0, "center") if is_short else (45, "right")
+    axes.set_xticks(range(0, len(places), every), names, rotation=rotation, ha=ha)
     axes.set_xlim(-0.5, len(places) - 0.5)
 
 

@@ -335,7 +335,8 @@ def answer(records: Sequence[RunRecord]) -> Iterator[str]:
             yield f"{name}{place.task} {place.value:.2f} is above {place.words} comparable published models."
         known = known_checkpoint(record)
         check = check_published(record, rows_to_check(record)) if known and known.expected else None
-        if check is not None and any(cell.is_compared for cell in check.cells):
+        if check is not None and any(cell.is_compared or cell.differences for cell in check.cells):
             yield check.sentence
-            next_command = "diagnose" if check.verdict == "fail" and len(records) == 1 else next_command
+            is_off = check.of("fail") or not any(cell.is_compared for cell in check.cells)
+            next_command = "diagnose" if is_off and len(records) == 1 else next_command
     yield f"Next: stsbench {next_command} {shlex.join(str(record.folder) for record in records)}"

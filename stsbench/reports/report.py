@@ -23,7 +23,7 @@ from stsbench.records.record import RunRecord
 from stsbench.render.figures import keep_colours, look
 from stsbench.render.page import Filled, Pointer, Report, Section
 from stsbench.reports.papers import filled_papers, paper_named, standing, whole_paper
-from stsbench.reports.scores import Runs, intervals, people, reproducibility, scores, subsets
+from stsbench.reports.scores import Runs, human_raters, intervals, reproducibility, scores, subsets
 from stsbench.reports.summary import SUMMARY, findings, summary
 from stsbench.reports.training import seed_distributions, training
 from stsbench.reports.write import require_replaceable, write_report
@@ -113,7 +113,7 @@ def report(
     missing = Section("not-measured", "Not measured", points=_missing([*parts, Filled(Section("", ""), unknown)]))
     details = [
         *(experiment.section() for experiment in experiments),
-        *(scores(named), people(named)),
+        *(scores(named), human_raters(named)),
         *(part.section for part in parts),
         *(reproducibility(named), missing),
     ]

@@ -23,7 +23,7 @@ from stsbench.statistics.intervals import Limits, correlation_interval
 Runs = Mapping[str, RunRecord]
 """Records by their labels in the report."""
 
-_COLUMNS = ("task", "ceiling", "people", "low", "high", "people's pairs")
+_COLUMNS = ("task", "ceiling", "raters", "low", "high", "rated pairs")
 
 _HASHES = ("weights_sha256", "tokenizer_sha256", "config_sha256")
 
@@ -126,11 +126,11 @@ def interval_text(low: float, high: float, level: float) -> str:
     return f"{100 * level:g} % interval {low:.2f} to {high:.2f}"
 
 
-def people(runs: Runs) -> Section | None:
-    """Returns the models' Pearson correlations beside people's and the ceiling; None if neither is known.
+def human_raters(runs: Runs) -> Section | None:
+    """Returns the models' Pearson correlations beside human raters' and the ceiling; None if neither is known.
 
     The ceiling is the correlation of a similarity without error: the root of the gold scores' reliability, from
-    the spread of the published ratings. People are two raters who scored a sample of the pairs again (HUME,
+    the spread of the published ratings. The raters are two people who scored a sample of the pairs again (HUME,
     arXiv 2510.10062); their interval assumes independent pairs.
     """
     raters, sizes = (catalogue.row(f"hume-sts/{name}") for name in ("two-raters-pearson", "pairs"))
@@ -149,15 +149,15 @@ def people(runs: Runs) -> Section | None:
             if column is not None:
                 value, size = raters.cell(column).score or 0.0, int(sizes.cell(column).value or 0)
                 limits = _of_sample(value / 100, size)
-                row |= {"people": value, "low": 100 * limits.low, "high": 100 * limits.high}
-                row["people's pairs"] = size
+                row |= {"raters": value, "low": 100 * limits.low, "high": 100 * limits.high}
+                row["rated pairs"] = size
             row[models[label]] = 100 * pearson.value
     if not rows:
         return None
-    caption = "Pearson x 100 beside people on a sample and the ceiling of the raters"
-    text = "People rated a sample; a model above them on all pairs is not thereby better than people."
+    caption = "Pearson x 100 of human raters on a sample, and of the models on all pairs"
+    text = "Scoring above the raters does not mean better than people, as they rated a sample of the pairs."
     frame = pd.DataFrame(list(rows.values()), dtype=object).dropna(axis="columns", how="all")
-    return Section("people", "People", (text,), (Table(frame, caption, name="people-scores"),))
+    return Section("raters", "Human raters", (text,), (Table(frame, caption, name="raters-scores"),))
 
 
 def _is_whole_test_set(score: Score) -> bool:

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from stsbench.base.errors import UserError
-from stsbench.render.charts import curves, forest, line
+from stsbench.render.charts import curves, draw_by_model, forest, line
 from stsbench.render.figures import (
     FORMATS,
     WIDTHS,
@@ -217,3 +217,13 @@ def test_it_is_described_by_its_panels_and_names_on_one_line() -> None:
     right.plot([1], label="a <model>")
     figure.legend()
     assert described(figure) == "Figure: loss: size over of steps; a <model>"
+
+
+@pytest.mark.parametrize(("places", "shown"), [(5, 5), (13, 13), (14, 7), (25, 13), (60, 12)])
+def test_many_places_along_an_axis_have_few_labels(places: int, shown: int) -> None:
+    rows = pd.DataFrame({"model": "a", "place": [f"{n / 20:g}" for n in range(places)], "value": 0.5})
+    with style():
+        axes = new_figure().subplots()
+        draw_by_model(axes, rows.assign(low=np.nan, high=np.nan), {"a": "black"})
+    assert [label.get_text() for label in axes.get_xticklabels()][:2] == ["0", f"{-(-places // 13) / 20:g}"]
+    assert len(axes.get_xticks()) == shown

@@ -14,10 +14,11 @@ from scipy.stats import linregress, norm, t
 
 import stsbench as sb
 from stsbench.analysis.pair_kinds import COST, SHIFT, PairKinds
+from stsbench.encoders.use import Use
 from stsbench.published import catalogue
 from stsbench.records.parts import RaterPart
 from stsbench.reports.papers import Standing, answer, standing
-from stsbench.reports.scores import people
+from stsbench.reports.scores import human_raters
 from stsbench.reports.summary import NEAREST, findings, residuals, strip, summary
 from stsbench.scoring.tasks import STS_TASKS
 
@@ -174,20 +175,28 @@ def test_a_run_ends_with_its_standing_its_row_and_the_next_command(
     assert list(answer([record, record]))[-1].startswith("Next: stsbench compare ")
 
 
-def test_people_and_the_ceiling_are_beside_the_models(measured: sb.RunRecord) -> None:
-    section = people({"mine": measured})
+def test_a_run_with_another_pooling_than_its_row_ends_with_the_difference(as_published: Make) -> None:
+    record = as_published("mteb-all-minilm-l6-v2/all-minilm-l6-v2", "sentence-transformers/all-MiniLM-L6-v2")
+    model = record.model.model_copy(update={"kind": "transformer", "use": Use(pooling="cls")})
+    *_, check, following = answer([record.model_copy(update={"model": model})])
+    assert "pooling is cls, expected avg" in check
+    assert following.startswith("Next: stsbench diagnose ")
+
+
+def test_human_raters_and_the_ceiling_are_beside_the_models(measured: sb.RunRecord) -> None:
+    section = human_raters({"mine": measured})
     assert section is not None
     (row,) = section.tables[0].frame.to_dict("records")
-    pearson, printed = measured.scores[0].number("pearson", "all"), row["people"]
+    pearson, printed = measured.scores[0].number("pearson", "all"), row["raters"]
     assert pearson is not None
     assert printed == catalogue.row("hume-sts/two-raters-pearson").cell("STS12").score
     assert (row["ceiling"], row["mine"]) == pytest.approx((90.0, 100 * (pearson.value or 0)))
     # With 50 pairs, Fisher's z of a Pearson correlation has the variance 1 / 47.
     ends = 100 * np.tanh(np.arctanh(printed / 100) + norm.ppf([0.025, 0.975]) / math.sqrt(47))
     assert (row["low"], row["high"]) == pytest.approx(tuple(ends))
-    # People rated released test sets only.
+    # The raters scored released test sets only.
     (score,) = measured.scores
     user, dev = score.data.model_copy(update={"status": "user"}), score.signature.replace(":test:", ":dev:")
     for changes in ({"data": user}, {"signature": dev}):
         other = score.model_copy(update=changes | {"raters": None})
-        assert people({"mine": measured.model_copy(update={"scores": (other,)})}) is None
+        assert human_raters({"mine": measured.model_copy(update={"scores": (other,)})}) is None

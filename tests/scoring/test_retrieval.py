@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import stsbench as sb
 from stsbench.cli.app import app
-from stsbench.data.qrels import RetrievalData, load_retrieval
+from stsbench.data.qrels import RetrievalData, load_retrieval, texts_in
 from stsbench.records.kinds import RETRIEVAL
 from stsbench.scoring.kinds.retrieval import search
 from stsbench.scoring.recompute import require_recomputed
@@ -181,6 +181,14 @@ def test_a_mistake_is_named_with_file_line_and_remedy(
         return
     with pytest.raises(sb.UserError, match=words):
         load_retrieval(tmp_path)
+
+
+@pytest.mark.parametrize("first", ["with a title", "without a title"])
+def test_only_some_documents_may_have_titles(first: str, tmp_path: Path) -> None:
+    titled = '{"_id": "d2", "title": "Titled", "text": "He."}'
+    lines = [titled, DOCUMENT] if first == "with a title" else [DOCUMENT, titled]
+    (tmp_path / "corpus.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    assert dict(texts_in(tmp_path, "corpus")) == {"d1": "She.", "d2": "Titled He."}
 
 
 @pytest.mark.parametrize(

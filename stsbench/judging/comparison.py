@@ -156,7 +156,7 @@ def verdict_sentence(rows: Sequence[Any], level: float, names: tuple[str, str] =
         (only,) = tasks
         winner = {"better": names[1], "worse": names[0]}.get(only.verdict)
         start = f"{winner} is better" if winner else "No significant difference"
-        return f"{start} on {only.task}: {_tested(only)}."
+        return f"{start} on {only.task}: {difference_text(only)}."
     parts = []
     for name, wins in ((names[1], "better"), (names[0], "worse")):
         won = [row.task for row in tasks if row.verdict == wins]
@@ -169,11 +169,12 @@ def verdict_sentence(rows: Sequence[Any], level: float, names: tuple[str, str] =
     if average.task in AVERAGES:
         significant = "not significant" if average.verdict == "undecided" else "significant"
         at_level = "" if math.isnan(average.p) else f" ({significant} at {100 * (1 - level):g} %)"
-        parts.append(f"average difference {_tested(average)}{at_level}")
+        parts.append(f"average difference {difference_text(average)}{at_level}")
     return f"{'; '.join(parts)}."
 
 
-def _tested(row: Any) -> str:
+def difference_text(row: Any) -> str:
+    """Returns the difference of a row with its interval and p-value."""
     if math.isnan(row.difference):
         return "undefined"
     if math.isnan(row.p):

@@ -105,7 +105,7 @@ def draw_by_model(axes: "Axes", rows: "pd.DataFrame", palette: Mapping[str, str]
         numbers = part[["value", "low", "high"]].itertuples(index=False)
         texts = [f"{model}, {place}: {spoken(*of)}" for place, of in zip(part["place"], numbers, strict=True)]
         add_tooltips(axes, x.tolist(), part["value"].tolist(), texts)
-    every = -(-len(places) // _MOST_TICKS)
+    every = max(1, -(-len(places) // _MOST_TICKS))
     names = [str(place) for place in places][::every]
     # Labels as short as numbers are read more easily without a slant.
     is_short = max(map(len, names), default=0) <= _LONGEST_LEVEL

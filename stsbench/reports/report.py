@@ -12,12 +12,15 @@ from stsbench.analysis.pair_kinds import PairKinds
 from stsbench.base.errors import UserError
 from stsbench.base.machine import source_date
 from stsbench.base.progress import Progress, silent
+from stsbench.base.words import listed
 from stsbench.judging.compare import compare
+from stsbench.judging.comparison import difference_text
 from stsbench.judging.published import AUTO, TOLERANCE, check_published, known_checkpoint, rows_to_check
 from stsbench.judging.verdicts import Check
 from stsbench.published.catalogue import papers
 from stsbench.records.export import model_card as hub_card
 from stsbench.records.imports import read_results
+from stsbench.records.kinds import AVERAGES
 from stsbench.records.labels import labels
 from stsbench.records.record import RunRecord
 from stsbench.render.figures import keep_colours, look
@@ -98,12 +101,12 @@ def report(
     how = Intervals(interval)
     checks, unchecked = _checks(named, against, tolerance)
     parts = [verdicts(checks, unchecked, tolerance)]
-    kinds = None
+    kinds, differences = None, {}
     if chosen:
         parts += [whole_paper(chosen, named, tolerance)]
     else:
         if analyse and len(named) <= FEW:
-            compared = comparisons(named, how, progress)
+            compared, differences = comparisons(named, how, progress)
             analysed, kinds = analyses(named, how, data_dirs, progress)
         else:
             reason = f"here are {len(named)} runs, the limit is {FEW}" if analyse else "--no-analyses"
@@ -118,9 +121,7 @@ def report(
         *(reproducibility(named), missing),
     ]
     standings = {label: standing(record) for label, record in named.items()} if len(named) <= FEW else {}
-    compared_parts = next((part.parts for part in details if part and part.name == "comparisons"), ())
-    pointers = [Pointer(part.text[0], part.name) for part in compared_parts if part.text]
-    top = summary(named, standings, checks, [*pointers, *findings(standings, kinds, how.level)])
+    top = summary(named, standings, checks, differences, findings(standings, kinds, how.level))
     folded = (replace(part, fold="open" if part.name == "scores" else "closed") for part in details if part)
     sections = (_with_known_links(top, details), *folded)
     heading = title or _title(named, chosen.title if chosen else "")
@@ -188,8 +189,9 @@ def _with_known_links(top: Section, details: Sequence[Section | None]) -> Sectio
 
 
 def _title(runs: Runs, paper: str) -> str:
-    names = list(runs)
-    models = ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:2])} and {len(names) - 2} more"
+    names = list(dict.fromkeys(record.model.name for record in runs.values()))
+    models = listed(names) if len(names) <= 3 else f"{', '.join(names[:2])} and {len(names) - 2} more"
+    models = models if len(names) == len(runs) else f"{len(runs)} runs of {models}"
     return f"{models}: {paper}" if paper else f"Report on {models}"
 
 
@@ -254,20 +256,23 @@ def analyses(
     return Filled(replace(section, parts=parts), tuple(missing)), kinds if isinstance(kinds, PairKinds) else None
 
 
-def comparisons(runs: Runs, how: Intervals, progress: Progress) -> Filled:
-    """Returns each run compared with the first."""
+def comparisons(runs: Runs, how: Intervals, progress: Progress) -> tuple[Filled, dict[str, str]]:
+    """Returns each run compared with the first, and by run the difference of their averages, or only scores."""
     section = Section("comparisons", "Comparisons")
     first, *others = runs
-    parts, missing = [], []
+    parts, missing, differences = [], [], {}
     for number, other in enumerate(others, 1):
         try:
             comparison = compare(runs[first], runs[other], intervals=how, progress=progress)
         except UserError as error:
             missing.append(f"comparison of {first} and {other}: {error}")
             continue
+        whole = comparison.rows[comparison.rows["subset"] == ""]
+        averages = whole[whole["task"].isin(AVERAGES)]
+        differences[other] = difference_text(next((averages if len(averages) else whole).itertuples()))
         parts.append(replace(comparison, a=first, b=other).section(number))
     text = ("Williams' or McNemar's test; p-values with Holm's correction over tasks.",) if parts else ()
-    return Filled(replace(section, text=text, parts=tuple(parts)), tuple(missing))
+    return Filled(replace(section, text=text, parts=tuple(parts)), tuple(missing)), differences
 
 
 @look("page")

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -123,7 +124,7 @@ def findings(
     shown = [*of_tasks[:1], *of_pairs, *of_tasks[1:]][:MOST_FINDINGS]
     correction = f"Holm, {100 * (1 - level):.2g} %"
     count = f"{len(significant)} of {len(examined)} examined numbers are significant ({correction})."
-    return *(Pointer(finding.text, finding.to) for finding in shown), Pointer(count, PairKinds.name)
+    return *(Pointer(finding.text, finding.to) for finding in shown), Pointer(count)
 
 
 def _task_findings(run: str, places: Sequence[Standing], level: float) -> Iterator[Finding]:
@@ -162,6 +163,7 @@ def summary(
     runs: Runs,
     standings: Mapping[str, Sequence[Standing]],
     checks: Mapping[str, Check],
+    differences: Mapping[str, str] = MappingProxyType({}),
     pointers: Sequence[Pointer] = (),
 ) -> Section:
     """Returns the top of a report: the headline numbers of each run, the picture, and sentences with links.
@@ -170,11 +172,14 @@ def summary(
         runs: the runs of the report.
         standings: by run, its standing among published models.
         checks: by run, its comparison with a published row.
-        pointers: sentences about comparisons and findings.
+        differences: by run, how much it differs from the first.
+        pointers: the findings.
     """
     facts = {
         label: dict(_facts(record, standings.get(label, ()), checks.get(label))) for label, record in runs.items()
     }
+    for label, difference in differences.items():
+        facts[label]["Difference from the first"] = difference
     numbers = tuple(facts.popitem()[1].items()) if len(runs) == 1 else ()
     rows = pd.DataFrame([{"model": label, **of_run} for label, of_run in facts.items()], dtype=object)
     figure = strip(standings)
@@ -200,10 +205,8 @@ def _facts(record: RunRecord, places: Sequence[Standing], check: Check | None) -
             yield f"Published models below ({place.task})", place.words
     if check is not None:
         compared = len(check.of("pass")) + len(check.of("fail"))
-        yield (
-            "Published row",
-            check.verdict if not compared else f"{len(check.of('pass'))} of {compared} tasks match",
-        )
+        text = f"{len(check.of('pass'))} of {compared}" if compared else check.verdict
+        yield "Tasks that match the published row", text
 
 
 def _score(value: float, limits: tuple[float, float] | None) -> str:

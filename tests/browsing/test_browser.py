@@ -7,9 +7,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import small_mteb_tasks as island
 from browser import browser_or_skip, passes_axe
 
 import stsbench as sb
+from stsbench.data.qrels import load_retrieval
 
 pytestmark = pytest.mark.slow
 SPACE = " "
@@ -83,9 +85,7 @@ def test_the_explorer_selects_pairs_and_sums_their_gains(
     frame = explored.frame.set_index("task").loc["toy"]
     kept = frame[(frame["residual_a"].abs() >= 25) & (frame["residual_b"].abs() < 25)]
     assert 0 < len(kept) < len(frame)
-    assert told(browser).startswith(
-        f"{len(kept)} of 60 pairs. These pairs account for {kept['gain'].sum():.2f} of"
-    )
+    assert told(browser).startswith(f"{len(kept)} of 60 pairs account for {kept['gain'].sum():.2f} of")
     address = "return location.hash"
     before = browser.run(address)
     browser.reload()
@@ -93,7 +93,33 @@ def test_the_explorer_selects_pairs_and_sums_their_gains(
     # An address that is not the page's own breaks nothing.
     for wrong in ("task=map", "verdict=constructor", "in.toString=1~2&wrong=none&page=-1"):
         browser.run("location.hash = arguments[0]", wrong)
-        assert told(browser).startswith("110 of 110 pairs")
+        assert told(browser).startswith("All 110 pairs")
+    fits(browser)
+
+
+def test_a_pair_of_two_tasks_has_one_row_with_the_sum_of_its_influences(
+    browser: Any, hash_encode: Any, toy_data: Callable[..., Any], tmp_path: Path
+) -> None:
+    data = [toy_data("toy", pairs=20), toy_data("other", pairs=20)]
+    explored = sb.explore(
+        sb.evaluate(hash_encode, data, use_cache=False), tmp_path / "pairs.html", without_text=True
+    )
+    browser.open(tmp_path / "pairs.html")
+    costs = explored.frame.groupby("item_id")["influence_a"].sum()
+    shown = rows(browser)
+    assert {row[1] for row in shown} == {"toy, other"}
+    assert [costs[row[0]] for row in shown] == pytest.approx(sorted(costs), abs=1e-6)
+    assert told(browser).startswith("All 40 pairs")
+
+
+def test_the_explorer_shows_queries_as_such(browser: Any, tmp_path: Path) -> None:
+    folder = island.write_beir(tmp_path / "island")
+    run = sb.evaluate(island.by_words, load_retrieval(folder, identical_ids="keep"), use_cache=False)
+    sb.explore(run, tmp_path / "queries.html", data=[folder])
+    browser.open(tmp_path / "queries.html")
+    heads = browser.run("return [...document.querySelectorAll('#rows th')].map((head) => head.textContent)")
+    assert heads[:2] == ["Item", "Query"]
+    assert "Overlap" not in browser.run("return document.getElementById('columns').textContent")
     fits(browser)
 
 

@@ -143,7 +143,7 @@ def test_a_report_opens_with_numbers_and_the_picture(on_test_sets: Make, tmp_pat
     opening = html[html.index('id="summary"') : html.index('id="scores"')]
     assert f'<dd dir="auto">{standing(known)[0].words}</dd>' in opening
     assert "Avg. STS 78.27, above " in opening
-    assert "tasks match" in opening
+    assert "Tasks that match the published row</dt>" in opening
     assert (page.parent / "figures" / "standing.svg").is_file()
     assert re.findall(r'<section id="(paper[\w-]+)"[^>]*>\s*<details open>', html) == ["paper-esimcse-coling2022"]
 

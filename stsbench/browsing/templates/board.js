@@ -76,15 +76,7 @@
       });
     });
   };
-  const sorted = (list) => {
-    const id = state.sort.replace("-", ""), sign = state.sort.startsWith("-") ? -1 : 1;
-    // What has no value stays at the end.
-    const none = (own) => own === null || own === "";
-    return list.map((line) => [value(line, id), line]).sort(([x], [y]) => {
-      if (none(x) || none(y)) return none(x) - none(y);
-      return x < y ? -sign : x > y ? sign : 0;
-    }).map(([, line]) => line);
-  };
+  const sorted = (list) => Table.sorted(list, state.sort, value);
 
   const placeOf = (run) => (run === "" ? -1 : section().runs.findIndex((own) => own.run === run));
   const picked = () => [placeOf(state.a), placeOf(state.b)].filter((place) => place >= 0);
@@ -119,12 +111,19 @@
     box.replaceChildren(...parts, ...(compared.length ? [line] : []));
   };
 
+  // What all runs have in common is named once, above the table.
+  const settingsOf = (run) => (run.use ?? "").split("|").filter(Boolean);
+  const common = once(() => {
+    const [first, ...others] = section().runs.map(settingsOf);
+    return new Set(others.length ? first.filter((setting) => others.every((of) => of.includes(setting))) : []);
+  }, () => state.table);
   const tell = (list) => {
     const runs = list.filter(({ of }) => of === "run").length, all = section().runs.length;
     const best = tied(), { compared } = section(), some = compared.length && compared.length < all ? ` The ${count(compared.length)} highest are compared with each other.` : "";
     if (best.length && compared.length > 1) by("verdict").textContent = best.length > 1 ? `${count(best.length)} of ${count(all)} runs are tied for the best score` : `${best[0].name} is the best of ${count(all)} runs`;
     else by("verdict").textContent = `${count(all)} ${all > 1 ? "runs" : "run"}`;
-    by("told").textContent = `${count(runs)} of ${count(all)} runs.${some}`;
+    const names = best.length > 1 && best.length <= 3 ? `${best.map(({ name }) => name).join(", ")}. ` : "", settings = common().size ? ` Settings of all: ${[...common()].join(", ")}.` : "";
+    by("told").textContent = `${names}${runs < all ? `${count(runs)} of ${count(all)} runs.` : ""}${some}${settings}`;
   };
   const head = (list) => {
     const row = by("rows").querySelector("thead tr");
@@ -154,7 +153,7 @@
     const own = value(line, id);
     if (id === "use") {
       const settings = make("td", "", { className: "text", dir: "auto" });
-      settings.append(...own.split("|").filter(Boolean).map((setting) => make("span", setting, { className: "chip" })));
+      settings.append(...settingsOf(line).filter((setting) => !common().has(setting)).map((setting) => make("span", setting, { className: "chip" })));
       return settings;
     }
     if (digits === null) return make("td", own, { className: "text", dir: "auto" });
@@ -267,9 +266,10 @@
     by("others").hidden = !others;
     by("others").open = others <= 3;
     by("others").querySelector("summary").textContent = `${others} more ${others > 1 ? "tables" : "table"}, whose scores do not compare with these`;
+    by("table").parentElement.hidden = data.sections.length < 2;
     by("words").value = state.q;
     by("alike-label").hidden = compared.length < 2;
-    by("alike-label").querySelector("span").textContent = `Tied with the best (${Object.keys(letters).join(", ")}), corrected for all pairs`;
+    by("alike-label").querySelector("span").textContent = `Tied with the best (${Object.keys(letters).join(", ")})`;
     by("published-label").hidden = !published.length;
     for (const name of ["alike", "published"]) by(name).checked = Boolean(state[name]);
     const visible = new Set(shown().map(([id]) => id)), { facts, tasks, x, y } = axes();

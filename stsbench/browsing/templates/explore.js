@@ -3,29 +3,29 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const { by, make, number, count, once, options } = Table;
   const two = data.models.length === 2, ends = two ? ["a", "b"] : ["a"], size = data.columns.item_id.length;
-  const PAGE = 50, NEAR = 5;
+  const PAGE = 50, NEAR = 5, WRONG = 25;
 
   // Of each column: its heading, how many decimals it is shown with (none for text), what it is.
   const of = (end) => (two ? ` ${end.toUpperCase()}` : "");
   const COLUMNS = [
-    ["task", "Task", null, "The task."],
-    ["subset", "Subset", null, "The part of the task."],
-    ["gold", "Gold", 2, "What people gave the pair."],
-    ["label", "Label", null, "What people called it."],
+    ["task", "Task", null, "The task; of a pair in several tasks, all of them."],
+    ["subset", "Subset", null, "The subset of the task."],
+    ["gold", "Gold", 2, "The similarity that human raters gave."],
+    ["label", "Label", null, "The label that human raters gave."],
     ...ends.flatMap((end) => [
-      [`similarity_${end}`, `Similarity${of(end)}`, 3, "What the model gave the pair."],
-      [`prediction_${end}`, `Prediction${of(end)}`, null, "What the classifier called it."],
-      [`correct_${end}`, `Right${of(end)}`, 0, "1 where the prediction is the label, 0 where it is not."],
-      [`score_${end}`, `Score${of(end)}`, 4, "What the query or item scored."],
+      [`similarity_${end}`, `Similarity${of(end)}`, 3, "The similarity that the model gives."],
+      [`prediction_${end}`, `Prediction${of(end)}`, null, "The label that the classifier predicts."],
+      [`correct_${end}`, `Right${of(end)}`, 0, "1 if the prediction is the label, 0 if not."],
+      [`score_${end}`, `Score${of(end)}`, 4, "The score of the query or item."],
       [`missed_${end}`, `Missed${of(end)}`, null, `Relevant documents that are not among the model's ten best${two ? ", but among the other's" : ""}.`],
     ]),
-    ["gain", "Gain of B", 3, "What the item adds to the difference of the two scores x 100. All of a task add up to the difference."],
-    ...ends.map((end) => [`influence_${end}`, `Influence${of(end)}`, 3, "What the item does to the score x 100, to first order: with it the score is so much higher than without. All of a task add up to 0."]),
-    ...ends.map((end) => [`residual_${end}`, `Off by${of(end)}`, 1, "The model's rank less the rank by gold: above 0 the model takes the pair for more alike than people do."]),
+    ["gain", "Gain of B", 3, "Contribution to the difference of the two scores x 100. All of a task add up to the difference."],
+    ...ends.map((end) => [`influence_${end}`, `Influence${of(end)}`, 3, "Effect on the score x 100, to first order: how much higher the score is with the item than without. All of a task add up to 0."]),
+    ...ends.map((end) => [`residual_${end}`, `Off by${of(end)}`, 1, `The model's rank minus the rank by gold: above 0 the model ranks the pair too high. From ${WRONG} on, either way, the pair counts as wrong.`]),
     ["longer", "Words longer", 0, "Difference in words."],
-    ["overlap", "Overlap", 2, "Words that both sentences have, over words that either has."],
-    ["rank_gold", "Rank by gold", 1, "Per cent of the pairs that people gave less, ties half."],
-    ...ends.map((end) => [`rank_${end}`, `Rank${of(end)}`, 1, "Per cent of the pairs that the model gave less, ties half."]),
+    ["overlap", "Overlap", 2, "Share of the words that both sentences have (Jaccard similarity)."],
+    ["rank_gold", "Rank by gold", 1, "Percentage of pairs with a lower gold score; ties count half."],
+    ...ends.map((end) => [`rank_${end}`, `Rank${of(end)}`, 1, "Percentage of pairs with a lower similarity; ties count half."]),
   ];
   // The table shows what fits beside the sentences; an open pair and the saved files have every column.
   const IN_TABLE = new Set(["task", "subset", "gold", "label", ...ends.flatMap((end) => [`similarity_${end}`, `prediction_${end}`, `score_${end}`, `missed_${end}`]), two ? "gain" : "influence_a"]);
@@ -61,7 +61,7 @@
     ...data.tasks.map((task, place) => ({ ...task, tasks: [place] })),
   ];
 
-  const USUAL = { task: "0", q: "", verdict: "", wrong: "25", sort: two ? "-gain" : "influence_a", page: "1", open: "", x: "", y: "" };
+  const USUAL = { task: "0", q: "", verdict: "", sort: two ? "-gain" : "influence_a", page: "1", open: "", x: "", y: "" };
   const state = { ...USUAL, ranges: {}, kept: {} };
   const read = () => {
     const said = new URLSearchParams(location.hash.slice(1));
@@ -74,11 +74,11 @@
       } else if (name.startsWith("is.") && Object.hasOwn(names, column) && names[column].includes(value)) state.kept[column] = value;
     }
     if (!Object.hasOwn(choices, state.task) || state.task === "length") state.task = "0";
-    if (!(Number(state.wrong) > 0)) state.wrong = USUAL.wrong;
     if (!Object.hasOwn(VERDICTS, state.verdict)) state.verdict = "";
     if (!has(state.sort.replace("-", ""))) state.sort = "";
   };
   const chosen = () => choices[state.task];
+  const unit = () => data.tasks[chosen().tasks[0]].unit;
   const members = once(() => {
     const { tasks } = chosen();
     const parts = tasks.map((task) => Int32Array.from({ length: data.tasks[task].size }, (_, i) => from[task] + i));
@@ -96,23 +96,18 @@
       if (!has(name)) return false;
       if (name === "task") return chosen().tasks.length > 1;
       if (name === "subset") return items.some((item) => word(name, item) !== "");
+      if (["longer", "overlap"].includes(name) && !hasTwo(items[0])) return false;
       if (isText(name)) return items.some((item) => names[name][columns[name][item]] !== "");
       return items.some((item) => !Number.isNaN(columns[name][item]));
     });
   }, () => state.task);
 
-  const folded = new Map();
-  const textOf = (item) => {
-    if (!folded.has(item)) {
-      const [first, second] = ["first", "second"].map((side) => data.sentences[columns[side][item]]);
-      folded.set(item, `${first}\n${second}`.toLowerCase());
-    }
-    return folded.get(item);
-  };
+  const folded = data.sentences?.map((text) => text.toLowerCase());
+  const hasWord = (item, word) => ["first", "second"].some((side) => folded[columns[side][item]].includes(word));
   const isWrong = (item, end) => (isLabelled() ? columns[`correct_${end}`][item] === 0
-    : Math.abs(columns[`residual_${end}`][item]) >= Number(state.wrong));
+    : Math.abs(columns[`residual_${end}`][item]) >= WRONG);
   const VERDICTS = two
-    ? { a: ["Only A is wrong, B is right", (a, b) => a && !b], b: ["Only B is wrong, A is right", (a, b) => b && !a], both: ["Both are wrong", (a, b) => a && b], none: ["Neither is wrong", (a, b) => !a && !b] }
+    ? { a: ["Only A wrong", (a, b) => a && !b], b: ["Only B wrong", (a, b) => b && !a], both: ["Both wrong", (a, b) => a && b], none: ["Neither wrong", (a, b) => !a && !b] }
     : { wrong: ["Wrong", (a) => a], right: ["Right", (a) => !a] };
   const canBeWrong = () => isLabelled() || isRanked();
 
@@ -127,37 +122,42 @@
       items = items.filter((item) => columns[name][item] === place);
     }
     const words = Table.words(state.q);
-    if (words.length && data.sentences) items = items.filter((item) => words.every((word) => textOf(item).includes(word)));
+    if (words.length && folded) items = items.filter((item) => words.every((word) => hasWord(item, word)));
     const verdict = VERDICTS[state.verdict];
     if (verdict && canBeWrong()) items = items.filter((item) => verdict[1](...ends.map((end) => isWrong(item, end))));
     return items;
   };
-  const sorted = (items) => {
-    const name = state.sort.replace("-", ""), sign = state.sort.startsWith("-") ? -1 : 1;
-    if (!name) return items;
-    const values = isText(name) ? names[name] && Array.from(columns[name], (place) => names[name][place]) : columns[name];
-    if (isText(name)) return items.slice().sort((a, b) => sign * (values[a] < values[b] ? -1 : values[a] > values[b] ? 1 : 0) || a - b);
-    // What has no number stays at the end.
-    const key = (item) => (Number.isNaN(values[item]) ? Infinity : sign * values[item]);
-    return items.slice().sort((a, b) => { const [x, y] = [key(a), key(b)]; return x < y ? -1 : x > y ? 1 : a - b; });
+  // A row is an item, or a pair with its items in several tasks, whose gains and influences add up.
+  const merged = (items) => {
+    const rows = new Map();
+    for (const item of items) {
+      const pair = isRanked() ? `${columns.first[item]} ${columns.second[item]}` : item, row = rows.get(pair);
+      if (row?.every((other) => columns.task[other] !== columns.task[item])) row.push(item);
+      else rows.set(row ? item : pair, [item]);
+    }
+    return [...rows.values()];
   };
+  const value = ([item, ...others], name) => {
+    if (isText(name)) return word(name, item);
+    return others.reduce((sum, other) => (/^(gain|influence)/.test(name) ? sum + columns[name][other] : sum), columns[name][item]);
+  };
+  const sorted = (rows) => (state.sort ? Table.sorted(rows, state.sort, value) : rows);
 
   const sumOf = (items, name) => items.reduce((sum, item) => sum + columns[name][item], 0) / chosen().tasks.length;
   const tell = (items) => {
-    const { name, scores } = chosen(), unit = data.tasks[chosen().tasks[0]].unit, every = members().length;
-    let text = `${count(items.length)} of ${count(every)} ${unit}. `;
-    if (two) {
+    const { name, scores } = chosen(), every = members().length;
+    const isAll = items.length === every, [a, b] = scores.map((score) => number(score));
+    let text = isAll ? `All ${count(every)} ${unit()}: ${name} is ${two ? `${b} for B and ${a} for A, a difference of ${number(scores[1] - scores[0])}` : a}.` : `${count(items.length)} of ${count(every)} ${unit()}`;
+    if (two && !isAll) {
       const sum = sumOf(items, "gain"), share = Math.round(100 * sum / (scores[1] - scores[0]));
-      text += `These ${unit} account for ${number(sum)} of the ${number(scores[1] - scores[0])} difference in ${name} (B ${number(scores[1])}, A ${number(scores[0])}).`;
-      if (items.length && items.length < every && Number.isFinite(share)) text += ` That is ${number(share, 0)} % of it, from ${number(100 * items.length / every, 100 * items.length < every ? 2 : 0)} % of the ${unit}.`;
+      text += ` account for ${number(sum)} of the ${number(scores[1] - scores[0])} difference in ${name} (B ${b}, A ${a}).`;
+      if (items.length && Number.isFinite(share)) text += ` That is ${number(share, 0)} % of it, from ${number(100 * items.length / every, 100 * items.length < every ? 2 : 0)} % of the ${unit()}.`;
       // A selection by outcome has a difference of its own.
-      if (state.verdict && items.length < every) text += ` They were selected by outcome: to compare kinds of ${unit}, show all of a kind.`;
-    } else {
-      text += `${name} is ${scores[0] === null ? "–" : number(scores[0])}`;
-      text += items.length < every ? `; their influences add up to ${number(sumOf(items, "influence_a"))}.` : ".";
-    }
+      if (state.verdict) text += ` They were selected by outcome: to compare kinds of ${unit()}, show all of a kind.`;
+    } else if (!isAll) text += `: their influences add up to ${number(sumOf(items, "influence_a"))}, and ${name} is ${a}.`;
+    if (state.verdict && isRanked()) text += ` A pair is wrong if its rank is off by ${WRONG} % or more.`;
     const column = state.sort.replace("-", "");
-    const meant = state.sort.startsWith("influence") ? ": what costs the score most" : "";
+    const meant = state.sort.startsWith("influence") ? ": what costs most" : "";
     if (column) text += ` By ${heading[column]}, ${state.sort.startsWith("-") ? "highest" : "lowest"} first${meant}.`;
     by("told").textContent = text;
   };
@@ -167,38 +167,38 @@
     const text = names[name][columns[name][item]];
     return name === "subset" && text === names.task[columns.task[item]] ? "" : text;
   };
-  const cell = (name, item) => {
-    if (isText(name)) return make("td", word(name, item), { className: name.startsWith("missed") ? "text missed" : "text", dir: "auto" });
-    return make("td", number(columns[name][item], decimals[name]), { className: "num" });
+  const cell = (name, row) => {
+    const field = make("td", "", { className: name.startsWith("missed") ? "text missed" : isText(name) ? "text" : "num", dir: "auto" });
+    field.dataset.name = heading[name];
+    field.append(make("span", name === "task" ? row.map((item) => word(name, item)).join(", ") : isText(name) ? value(row, name) : number(value(row, name), decimals[name])));
+    return field;
   };
   const head = (list) => {
     const row = by("rows").querySelector("thead tr");
     row.replaceChildren(page.head("", "Item", "Order of the data.", true));
-    if (data.sentences) row.append(make("th", "Sentences", { scope: "col" }));
+    if (data.sentences) row.append(make("th", hasTwo(members()[0]) ? "Sentences" : unit() === "queries" ? "Query" : "Sentence", { scope: "col" }));
     for (const name of list) row.append(page.head(name, heading[name], COLUMNS.find(([own]) => own === name)[3], isText(name)));
   };
-  const body = (items, list) => {
-    by("rows").querySelector("tbody").replaceChildren(...Array.from(page.pageOf(items, PAGE), (item) => {
-      const row = make("tr", "", { className: String(item) === state.open ? "open" : "" });
+  const body = (rows, list) => {
+    by("rows").querySelector("tbody").replaceChildren(...page.pageOf(rows, PAGE).map((items) => {
+      const [item] = items, row = make("tr", "", { className: items.includes(Number(state.open || "NaN")) ? "open" : "" });
       const open = make("button", columns.item_id[item], { type: "button" });
       open.dataset.item = String(item);
-      open.addEventListener("click", () => { state.open = String(item); show(); by("detail-title").focus(); });
-      const first = make("td");
-      first.append(open);
-      row.append(first);
+      // A click beside a marked text keeps the mark.
+      row.addEventListener("click", () => { if (getSelection().isCollapsed) { state.open = String(item); show(); by("detail-title").focus(); } });
+      row.append(make("td"));
+      row.firstChild.append(open);
       if (data.sentences) {
         const sides = make("td", "", { className: "sentences" });
         for (const side of sidesOf(item)) sides.append(make("span", data.sentences[side], { dir: "auto" }));
         row.append(sides);
       }
-      row.append(...list.map((name) => cell(name, item)));
+      row.append(...list.map((name) => cell(name, items)));
       return row;
     }));
   };
-  const sidesOf = (item) => {
-    const sides = [columns.first[item], columns.second[item]];
-    return sides[0] === sides[1] && !isRanked() ? sides.slice(0, 1) : sides;
-  };
+  const hasTwo = (item) => isRanked() || columns.first[item] !== columns.second[item];
+  const sidesOf = (item) => [columns.first[item], columns.second[item]].slice(0, hasTwo(item) ? 2 : 1);
 
   // A sentence with the words marked that the other one lacks.
   const marked = (text, other) => {
@@ -219,13 +219,13 @@
       pair.append(...texts.map((text, side) => marked(text, texts[1 - side] ?? text)));
     }
     const facts = make("dl", "", { className: "facts" });
-    facts.append(...list.flatMap((name) => [make("dt", heading[name]), make("dd", isText(name) ? word(name, item) || "–" : number(columns[name][item], decimals[name]))]));
+    facts.append(...list.filter((name) => !isText(name) || word(name, item)).flatMap((name) => [make("dt", heading[name]), make("dd", isText(name) ? word(name, item) : number(columns[name][item], decimals[name]), { dir: "auto", className: name.startsWith("missed") ? "long" : "" })]));
     pair.append(facts);
     if (!isRanked()) return;
     const task = columns.task[item], all = Array.from({ length: data.tasks[task].size }, (_, i) => from[task] + i);
     const apart = (other) => Math.abs(columns.gold[other] - columns.gold[item]);
     const near = all.filter((other) => other !== item).sort((a, b) => apart(a) - apart(b) || Math.abs(a - item) - Math.abs(b - item)).slice(0, NEAR);
-    pair.append(make("p", "What people gave nearly the same:"));
+    pair.append(make("p", "Pairs with nearly the same gold score:"));
     const others = make("ul");
     for (const other of near) {
       const told = ends.map((end) => `similarity${of(end)} ${number(columns[`similarity_${end}`][other], 3)}`).join(", ");
@@ -380,8 +380,6 @@
     if (by("words")) by("words").value = state.q;
     by("verdict-label").hidden = !canBeWrong();
     options(by("verdict"), [["", "All"], ...Object.entries(VERDICTS).map(([key, [text]]) => [key, text])], state.verdict);
-    by("wrong-label").hidden = !canBeWrong() || isLabelled();
-    by("wrong").value = state.wrong;
     by("presets").hidden = !canBeWrong();
     const { numeric, x, y } = axes();
     options(by("across"), numeric.map((name) => [name, heading[name]]), x);
@@ -403,12 +401,12 @@
   };
 
   const show = () => {
-    const list = shown(), items = sorted(filtered());
+    const list = shown(), items = filtered();
     tell(items);
     chips();
     const fitting = list.filter((name) => (IN_TABLE.has(name) && !(name === "subset" && data.sentences)) || name === state.sort.replace("-", ""));
     head(fitting);
-    body(items, fitting);
+    body(sorted(merged(items)), fitting);
     confusion();
     draw(items);
     detail(list);
@@ -421,7 +419,6 @@
     return button;
   }));
   const changed = (id, name, event = "change") => by(id)?.addEventListener(event, () => {
-    if (!by(id).checkValidity() || (id === "wrong" && by(id).value === "")) by(id).value = state[name];
     state[name] = by(id).value;
     state.page = "1";
     // What one gets right and the other wrong is told best by the pairs that make most of it.
@@ -433,7 +430,6 @@
   changed("task", "task");
   changed("words", "q", "input");
   changed("verdict", "verdict");
-  changed("wrong", "wrong");
   changed("across", "x");
   changed("up", "y");
   by("close").addEventListener("click", () => {
@@ -445,7 +441,7 @@
 
   const table = () => {
     const list = shown(), heads = ["Item", ...(data.sentences ? ["Sentence 1", "Sentence 2"] : []), ...list.map((name) => heading[name])];
-    const rows = Array.from(sorted(filtered()), (item) => [
+    const rows = sorted(Array.from(filtered(), (item) => [item])).map(([item]) => [
       columns.item_id[item],
       ...(data.sentences ? [0, 1].map((side) => data.sentences[sidesOf(item)[side]] ?? "") : []),
       ...list.map((name) => (isText(name) ? word(name, item) : Number.isNaN(columns[name][item]) ? "" : String(columns[name][item]))),

@@ -24,6 +24,14 @@ const Table = (() => {
     return found;
   };
 
+  // Rows in the order of a column such as `-gold`; what has no value stays at the end.
+  const sorted = (rows, order, value) => {
+    const name = order.replace("-", ""), sign = order.startsWith("-") ? -1 : 1;
+    const none = (own) => own === null || own === "" || Number.isNaN(own);
+    const keyed = Array.from(rows, (row) => [value(row, name), row]);
+    return keyed.sort(([x], [y]) => (none(x) || none(y) ? none(x) - none(y) : x < y ? -sign : x > y ? sign : 0)).map(([, row]) => row);
+  };
+
   const range = (text) => {
     const [low, high] = text.split("~").map((part) => (part === "" ? NaN : Number(part)));
     return [low, high ?? NaN];
@@ -57,6 +65,7 @@ const Table = (() => {
       const last = Math.max(1, Math.ceil(list.length / size)), page = Math.min(Math.max(1, Math.trunc(Number(state.page)) || 1), last);
       state.page = String(page);
       by("page").textContent = `Page ${count(page)} of ${count(last)}`;
+      for (const id of ["before", "page", "after"]) by(id).hidden = last === 1;
       by("before").disabled = page <= 1;
       by("after").disabled = page >= last;
       return list.slice((page - 1) * size, page * size);
@@ -89,7 +98,7 @@ const Table = (() => {
       });
       return group;
     };
-    const turn = (step) => redraw({ page: String(Number(state.page) + step) });
+    const turn = (step) => { redraw({ page: String(Number(state.page) + step) }); by("rows").scrollIntoView(); };
     by("before").addEventListener("click", () => turn(-1));
     by("after").addEventListener("click", () => turn(1));
     by("controls").addEventListener("submit", (event) => event.preventDefault());
@@ -97,20 +106,15 @@ const Table = (() => {
   };
 
   const files = (name, rows) => {
-    const save = (type, ending, text) => {
-      const link = make("a", "", { href: URL.createObjectURL(new Blob([text], { type })), download: `${name}.${ending}` });
-      link.click();
-      setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-    };
     const line = (text) => text.replace(/[\t\r\n]+/g, " ");
     // A quotation mark begins a field of several lines for pandas, R and spreadsheets, unless it is itself in quotes.
     const quoted = (text) => (text.includes('"') ? `"${text.replaceAll('"', '""')}"` : text);
-    const escaped = (text) => line(text).replace(/[\\`*_{}[\]<>#|&~$]/g, "\\$&");
-    by("tsv").addEventListener("click", () => save("text/tab-separated-values", "tsv", `${rows().map((row) => row.map((text) => quoted(line(text))).join("\t")).join("\n")}\n`));
-    by("markdown").addEventListener("click", () => {
-      const [heads, ...others] = rows(), row = (cells) => `| ${cells.map(escaped).join(" | ")} |`;
-      save("text/markdown", "md", [row(heads), `|${" --- |".repeat(heads.length)}`, ...others.map(row), ""].join("\n"));
+    by("tsv").addEventListener("click", () => {
+      const text = rows().map((row) => row.map((cell) => quoted(line(cell))).join("\t")).join("\n");
+      const link = make("a", "", { href: URL.createObjectURL(new Blob([`${text}\n`], { type: "text/tab-separated-values" })), download: `${name}.tsv` });
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 1000);
     });
   };
-  return { by, make, number, count, words, options, once, ticks, range, write, of, files };
+  return { by, make, number, count, words, options, once, ticks, sorted, range, write, of, files };
 })();

@@ -101,7 +101,8 @@ def report(
     how = Intervals(interval)
     checks, unchecked = _checks(named, against, tolerance)
     parts = [verdicts(checks, unchecked, tolerance)]
-    kinds, differences = None, {}
+    kinds = None
+    differences: dict[str, str] = {}
     if chosen:
         parts += [whole_paper(chosen, named, tolerance)]
     else:

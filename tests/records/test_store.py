@@ -14,6 +14,7 @@ from changed_records import with_values
 
 from stsbench import RunRecord, UserError, load_run
 from stsbench.records.kinds import ITEMS
+from stsbench.records.parts import Training
 from stsbench.records.record import RECORD
 from stsbench.records.store import Measurement, held_by, require_free, save_run
 
@@ -128,6 +129,9 @@ def test_only_the_same_measurement_is_replaced_without_asking(make_record: Maker
         own._replace(tasks=tuple((*task[:2], 1) for task in own.tasks)),
     ):
         assert "another measurement" in (held_by(tmp_path, other) or "")
+    training = Training(method="logreg", design="kfold", seed=7)
+    trained = old.model_copy(update={"scores": (old.scores[0].model_copy(update={"training": training}),)})
+    assert Measurement.of(trained).tasks[0][2] == 7
     # A function has no hash, so its scores are compared, too.
     with pytest.raises(UserError, match="other results of"):
         save_run(with_values(old, 0.5), tmp_path)

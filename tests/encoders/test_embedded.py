@@ -73,6 +73,8 @@ def test_after_an_interrupt_or_an_error_the_same_call_resumes(error, lines, enco
     out, encoded = tmp_path / "v.npy", []
     with pytest.raises(type(error) if isinstance(error, Exception) else error):
         embed_file(lines, encoder, out=out, progress=stop_after(16, error))
+    (unfinished,) = tmp_path.glob("*.unfinished")
+    unfinished.write_bytes(unfinished.read_bytes() + b"half a row")
     original = module.embed
     monkeypatch.setattr(
         module,
@@ -132,10 +134,16 @@ def test_vectors_of_another_model_or_file_are_neither_kept_nor_resumed(lines, en
     embed_file(lines, other, out=tmp_path / "w.npy")
     assert np.array_equal(np.load(tmp_path / "w.npy"), plain(other, LINES))
 
-    def function(texts):
-        return [[0.0, 1.0] for _ in texts]
+    row = [5.0] * 9
 
+    def function(texts):
+        return [row for _ in texts]
+
+    with pytest.raises(KeyboardInterrupt):
+        embed_file(lines, function, out=out, overwrite=True, progress=stop_after(32))
+    row[:] = [0.0, 1.0]
     made = embed_file(lines, function, out=out, overwrite=True)
+    assert out.stat().st_size == 128 + len(LINES) * 8
     assert np.array_equal(np.load(out), np.tile([0.0, 1.0], (len(LINES), 1)))
     with pytest.raises(UserError, match="or of a model without a hash"):
         embed_file(lines, function, out=out)
@@ -174,6 +182,21 @@ def test_the_text_file_must_stay_unchanged(lines, encoder, tmp_path):
     with pytest.raises(UserError, match="changed while it was read"):
         embed_file(lines, encoder, out=tmp_path / "v.npy", progress=progress)
     assert not list(tmp_path.glob("v*"))
+
+
+def test_a_description_does_not_outlive_its_vectors(lines, encoder, bert, tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise KeyboardInterrupt
+
+    out = tmp_path / "v.npy"
+    embed_file(lines, encoder, out=out)
+    other = sb.load(bert, max_length=9)
+    with monkeypatch.context() as patch:
+        patch.setattr(module.Path, "write_text", fail)
+        with pytest.raises(KeyboardInterrupt):
+            embed_file(lines, other, out=out, overwrite=True)
+    with pytest.raises(UserError, match="make it again"):
+        Embedded.read(out)
 
 
 def test_two_writers_at_once_end_with_the_same_file(lines, encoder, tmp_path):

@@ -2,7 +2,7 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
@@ -24,6 +24,7 @@ from stsbench.diagnosis.axes import (
     SIMILARITY,
     TEXT,
     Axis,
+    Change,
     average_axis,
     read_claim,
     split_axis,
@@ -39,15 +40,15 @@ from stsbench.diagnosis.data import (
     readable_by,
 )
 from stsbench.diagnosis.result import Diagnosis, facts, likely_templates
-from stsbench.diagnosis.search import WEAK, Further, Grid, Point, Scores, Search, along
-from stsbench.diagnosis.variations import Case, Reading, Way, ways_to_read, with_poolings
+from stsbench.diagnosis.search import WEAK, Further, Grid, Scores, Search, along
+from stsbench.diagnosis.variations import Way, other_ways, with_poolings
 from stsbench.encoders.fitted import normalize
 from stsbench.encoders.load import Model, load
 from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import Encoder, FloatMatrix
 from stsbench.encoders.template import RULES
 from stsbench.encoders.transformer import TransformerEncoder
-from stsbench.encoders.use import ABOUT, option_of
+from stsbench.encoders.use import option_of
 from stsbench.scoring.settings import TEXTS, Protocol, Stages
 from stsbench.statistics.correlations import aggregate, correlate_rows
 from stsbench.statistics.neighbours import SIMILARITIES, in_threads, pair_similarities
@@ -172,44 +173,46 @@ def _axes(encoder: Encoder, data: DiagnosisData, encoded: Encoded, protocol: Pro
 
 
 def search_further(
-    case: Case,
+    encoder: Encoder,
     search: Search,
     data: DiagnosisData,
-    encoded: Encoded,
+    known: Container[str],
     *,
+    likely: Container[str],
     protocol: Protocol,
     seconds: float,
     use_cache: bool,
     progress: Progress,
 ) -> tuple[Search, Further]:
-    """Compares the claim with other ways of using the encoder; returns the search with their points.
+    """Compares the claim with other ways of using the encoder, whose own vectors have the `known` poolings.
 
     No forward pass starts after `seconds`.
     """
-    passes: dict[Reading, list[Way]] = defaultdict(list)
-    for way in ways_to_read(case):
-        passes[way.reading.forward_pass].append(way)
+    passes: dict[Any, list[Way]] = defaultdict(list)
+    for way in other_ways(encoder, gap=search.default.distance, likely=likely):
+        passes[way.forward_pass].append(way)
     tasks = sorted(data.own(protocol.text), key=lambda pairs: len(pairs.data.pairs))
-    begun, further = time.perf_counter(), Further()
+    begun, further, scores = time.perf_counter(), Further(), dict[tuple[Change, ...], dict[str, Scores]]()
+    beyond = replace(search, grid=search.grid.beyond(scores))
     for number, group in enumerate(passes.values(), 1):
         name = group[0].changes[0].label + (f" and {len(group) - 1} more" if len(group) > 1 else "")
-        pooled = [each for way in group for each in with_poolings(case, way, encoded.vectors)]
+        pooled = [each for way in group for each in with_poolings(encoder, way, known)]
         end = begun + seconds
         try:
-            points = _score_ways(case.encoder, search, pooled, tasks, further, end=end, use_cache=use_cache)
+            scores |= _score_ways(encoder, search, pooled, tasks, further, end=end, use_cache=use_cache)
         except TimeoutError:
             further.untried.append(name)
         except UserError as error:
             further.untried.append(f"{name} ({str(error).rstrip('.')})")
         else:
             further.tried.append(name)
-            search = replace(search, grid=replace(search.grid, points=(*search.grid.points, *points)))
+            beyond = replace(search, grid=search.grid.beyond(scores))
         progress("looking further", number, len(passes))
-        causes = search.beyond.explanations
-        if causes and causes[0].best.count <= 1 and search.beyond.chance(1) < WEAK:
+        causes = beyond.explanations
+        if causes and causes[0].best.count <= 1 and beyond.chance(1) < WEAK:
             break
     further.seconds = time.perf_counter() - begun
-    return search, further
+    return beyond, further
 
 
 def _score_ways(
@@ -221,18 +224,17 @@ def _score_ways(
     *,
     end: float,
     use_cache: bool,
-) -> list[Point]:
-    """Returns the points of ways with the same forward pass; raises `TimeoutError` at the end of the time."""
-    reading, axes = ways[0].reading, search.grid.axes
-    encoder, scorer = reading.encoder(own), Scorer.of(axes)
-    poolings = [way.reading.use.pooling for way in ways]
+) -> dict[tuple[Change, ...], dict[str, Scores]]:
+    """Returns the scores of ways with the same forward pass; raises `TimeoutError` at the end of the time."""
+    encoder, axes = ways[0].encoder(own), search.grid.axes
+    scorer, poolings = Scorer.of(axes), [way.use.pooling for way in ways]
     names = poolings if isinstance(encoder, TransformerEncoder) else None
     scores: list[dict[str, Scores]] = [{} for _ in ways]
     for pairs in tasks:
         if time.perf_counter() > end:
             raise TimeoutError
         texts, task = sentences_in(pairs.data), pairs.data.task
-        for rule in reading.rules:
+        for rule in ways[0].rules:
             texts = list(map(RULES[rule], texts))
         made = embed(encoder, texts, poolings=names, normalize=False, use_cache=use_cache)
         further.sentences += made.cost.encoded
@@ -244,7 +246,7 @@ def _score_ways(
         claimed = [value for value in search.claim.values if value.task == task]
         if not all((np.abs(values - value.score) <= value.tolerance).any() for value in claimed):
             break
-    return [Point(way.changes, its, way.options) for way, its in zip(ways, scores, strict=True)]
+    return {way.changes: its for way, its in zip(ways, scores, strict=True)}
 
 
 def diagnose(
@@ -305,7 +307,7 @@ def diagnose(
     chosen = choose_tasks(asked, tasks, data)
     encoder = load(encoder)
     for name in encoder.identity.use.changed("afterwards"):
-        if ABOUT[name].tried is None:
+        if name != NORMALIZE.name:
             raise UserError(f"{option_of(name)} is none of the choices that diagnose tries: leave it out.")
     pairs = read_pairs(chosen, protocol, [Path(folder) for folder in data_dirs])
     stages.done("data")
@@ -315,23 +317,23 @@ def diagnose(
     encoded = encode_all(encoder, pairs.sentences, lengths=lengths, use_cache=use_cache, progress=progress)
     stages.done("encode")
     grid = build_grid(encoder, pairs, encoded, protocol, progress)
-    search, beyond = Search(grid, asked), None
+    search, beyond, further = Search(grid, asked), None, None
     _require_scores(search)
     stages.done("scores")
     if budget and not search.default.fits and not _is_convincing(search):
-        likely = likely_templates(asked, identity.name)
-        search, beyond = search_further(
-            Case(encoder, search.default.distance, likely),
+        beyond, further = search_further(
+            encoder,
             search,
             pairs,
-            encoded,
+            encoded.vectors,
+            likely=likely_templates(asked, identity.name),
             protocol=protocol,
             seconds=budget,
             use_cache=use_cache,
             progress=progress,
         )
         stages.done("further")
-    notes = [*encoder.notes, *pairs.notes, *encoded.notes, *([beyond.note] if beyond else [])]
+    notes = [*encoder.notes, *pairs.notes, *encoded.notes, *([further.note] if further else [])]
     cost = dict(vars(encoded.cost))
     return Diagnosis(
         model=identity.name,
@@ -340,7 +342,8 @@ def diagnose(
         notes=tuple(notes),
         seconds=stages.seconds | {stage: round(taken, 3) for stage, taken in cost.pop("seconds").items()},
         encoding=cost,
-        further=beyond,
+        beyond=beyond,
+        further=further,
     )
 
 

@@ -28,15 +28,17 @@ class Diagnosis(Judgement):
 
     Attributes:
         model: the name of the model.
-        search: the claim compared with the grid; `search.beyond` with what was tried beyond the grid.
+        search: the claim compared with the grid.
+        beyond: the same with what was tried beyond the grid; None if that was not necessary, or not wanted.
         facts: what is published about it, as sentences.
         seconds: how long each stage took.
         encoding: distinct texts and sequences, how many were encoded, real and padded tokens.
-        further: what was tried beyond the grid; None if that was not necessary, or not wanted.
+        further: what was tried beyond the grid, and what it took; None as `beyond`.
     """
 
     model: str
     search: Search
+    beyond: Search | None = None
     facts: tuple[str, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
     encoding: dict[str, int] = field(default_factory=dict)
@@ -55,8 +57,8 @@ class Diagnosis(Judgement):
     @property
     def answer(self) -> Search:
         """The search that explains the claim with the fewest changes, in the grid or beyond it."""
-        beyond = self.search.beyond
-        if self.further is None or not beyond.explanations or self.search.default.fits:
+        beyond = self.beyond
+        if beyond is None or not beyond.explanations or self.search.default.fits:
             return self.search
         within = self.search.explanations
         fewer = not within or beyond.explanations[0].best.count < within[0].best.count
@@ -64,8 +66,14 @@ class Diagnosis(Judgement):
 
     @property
     def frame(self) -> pd.DataFrame:
-        """Every score of every setting; see `Grid.frame`."""
-        return self.grid.frame
+        """Every score of every setting; see `Grid.frame`.
+
+        If other ways of using the encoder were tried, `variation` names what each changes.
+        """
+        others = self.beyond.grid.frame.query("variation != ''") if self.beyond else pd.DataFrame()
+        if others.empty:
+            return self.grid.frame
+        return pd.concat([self.grid.frame.assign(variation=""), others], ignore_index=True)
 
     @property
     def explained(self) -> bool:
@@ -75,7 +83,7 @@ class Diagnosis(Judgement):
     @property
     def verdict(self) -> str:
         """Which choice explains the claim in words, or that none does and how far off the nearest is."""
-        return _verdict(self.answer, self.search.beyond if self.further else None)
+        return _verdict(self.answer, self.beyond)
 
     @property
     def sentence(self) -> str:
@@ -132,7 +140,7 @@ class Diagnosis(Judgement):
             "nearest_single": self._plain(search.nearest_single),
             "settings": self.search.settings,
             "choices": {axis.name: [str(value) for value in axis.values] for axis in self.grid.axes},
-            "further": further and {**vars(further), "settings": self.search.beyond.settings},
+            "further": further and self.beyond and {**vars(further), "settings": self.beyond.settings},
             "remarks": [*_remarks(self.answer), *self.facts, *self.claim.notes],
             "notes": list(self.notes),
             "seconds": self.seconds,
@@ -278,7 +286,8 @@ def setting(candidate: Candidate) -> str:
 
 def _command(search: Search, candidate: Candidate) -> str:
     """Returns the options of `stsbench run` that give a setting's scores, besides your own."""
-    changes = candidate.changes[len(candidate.point.changes) :]
+    # What needs other vectors has no values in the grid; it comes last.
+    changes = sorted(candidate.changes, key=lambda change: not change.axis.values)
     changed: dict[str, Any] = {change.axis.name: change.value for change in changes}
     mean = changed.get(AVERAGE_OF, search.grid.axes[-1].values[0])
     tasks = mean.tasks if AVERAGE in search.claim.tasks else search.claim.tasks
@@ -286,9 +295,9 @@ def _command(search: Search, candidate: Candidate) -> str:
     if changed.get(TEXT.name) == "raw":
         splits = {task: split.replace("senteval-v2", "raw-v2") for task, split in splits.items()}
     names = ",".join(f"{task}:{split}" if split else task for task, split in splits.items())
-    options = [f"--tasks {names}", *(change.option for change in changes), *candidate.point.options]
+    options = [f"--tasks {names}", *(change.option for change in changes)]
     text = " ".join(filter(None, options))
-    lacking = [change.label for change in candidate.point.changes if not change.option]
+    lacking = [change.label for change in changes if not change.axis.values and not change.option]
     if lacking:
         return f"`stsbench run` has no option for {listed(lacking)}. The rest is `{text}`."
     return f"To measure it so, add `{text}` to `stsbench run`."

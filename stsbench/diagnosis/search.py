@@ -1,7 +1,7 @@
 """The scores of all settings, and those that give the claimed numbers, simplest first.
 
-The axes whose scores follow from the vectors at hand are scored completely. Other ways of using the encoder need
-other vectors: a `Point` holds the scores of one of them.
+One grid has the settings whose scores follow from your vectors. Another has the ways of using the encoder that
+need other vectors; they are the values of its first axis.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,23 +32,8 @@ _MOST_NAMED = 4
 """Ways that were not tried and are named in a note."""
 
 
-@dataclass(frozen=True)
-class Point:
-    """The scores of one way of using the encoder.
-
-    Attributes:
-        changes: how it differs from your own; empty for your own.
-        scores: of each task that was scored, x 100, with one dimension per axis, as in `Grid`.
-        options: of `stsbench run`.
-    """
-
-    changes: tuple[Change, ...] = ()
-    scores: Mapping[str, Scores] = field(default_factory=dict, compare=False)
-    options: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        """Returns its changes, as in tables."""
-        return ", ".join(change.label for change in self.changes)
+WAY = Axis("variation")
+"""The ways of using the encoder that need other vectors: a value is how one differs from yours, () for yours."""
 
 
 @dataclass(frozen=True)
@@ -56,53 +41,71 @@ class Grid:
     """The scores of all settings.
 
     Attributes:
-        axes: the choices that are scored completely; the last is what an average is taken over.
+        axes: the choices; the last is what an average is taken over.
         scores: for each task an array with one dimension per axis, x 100: of length 1 if the choice does not
             affect the task, NaN where there is no score.
-        points: other ways of using the encoder; only some of the axes have more than your setting there.
     """
 
     axes: tuple[Axis, ...]
     scores: Mapping[str, Scores]
-    points: tuple[Point, ...] = ()
 
-    def of(self, task: str, point: Point | None = None) -> Scores:
-        """Returns the scores of a task, or of the average, at a point or for your way of using the encoder."""
-        scores, unknown = (point or self).scores, np.full((1,) * len(self.axes), np.nan)
+    def of(self, task: str) -> Scores:
+        """Returns the scores of a task, or of the average."""
+        unknown = np.full((1,) * len(self.axes), np.nan)
         if task != AVERAGE:
-            return scores.get(task, unknown)
+            return self.scores.get(task, unknown)
         means = [
-            mean.of({task: scores.get(task, unknown) for task in mean.tasks}) for mean in self.axes[-1].values
+            mean.of({task: self.scores.get(task, unknown) for task in mean.tasks}) for mean in self.axes[-1].values
         ]
         return np.concatenate(np.broadcast_arrays(*means), axis=-1)
+
+    def beyond(self, ways: Mapping[tuple[Change, ...], Mapping[str, Scores]]) -> "Grid":
+        """Returns the scores of your setting alone and of other ways of using the encoder, where each has some."""
+        scores = {}
+        for task, own in self.scores.items():
+            unknown = np.full((1,) * own.ndim, np.nan)
+            parts = [own[(slice(1),) * own.ndim], *(of_way.get(task, unknown) for of_way in ways.values())]
+            sizes = np.broadcast_shapes(*(part.shape for part in parts))
+            scores[task] = np.full((len(parts), *sizes), np.nan)
+            for place, part in enumerate(parts):
+                scores[task][(place, *map(slice, part.shape))] = part
+        return Grid((replace(WAY, values=((), *ways)), *self.axes), scores)
+
+    def changes(self, places: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Returns how many choices settings change; their places have the shape (axes, settings)."""
+        counts = np.zeros(places.shape[1], dtype=np.int64)
+        for axis, column in zip(self.axes, places, strict=True):
+            counts += np.array([len(changes_of(axis, place)) for place in range(len(axis.values))])[column]
+        return counts
 
     @cached_property
     def frame(self) -> pd.DataFrame:
         """The grid as a table, one row per score of a task.
 
         Columns: task, split (empty if a task has a single one), the other axes, score (x 100), changes (how many
-        choices differ from yours). A choice that does not affect a task has your value. If other ways of using the
-        encoder were tried, `variation` names what each changes.
+        choices differ from yours). A choice that does not affect a task has your value.
         """
-        frame = pd.concat([self._frame_of(task) for task in self.scores], ignore_index=True)
-        if not self.points:
-            return frame
-        tasks = dict.fromkeys(task for point in self.points for task in point.scores)
-        parts = [self._frame_of(task, point) for task in tasks for point in self.points if task in point.scores]
-        return pd.concat([frame.assign(variation=""), *parts], ignore_index=True)
+        return pd.concat([self._frame_of(task) for task in self.scores], ignore_index=True)
 
-    def _frame_of(self, task: str, point: Point | None = None) -> pd.DataFrame:
-        scores = self.of(task, point)
-        places = np.argwhere(~np.isnan(scores))
-        columns: dict[str, Any] = {"task": np.full(len(places), task, dtype=object), "split": ""}
+    def _frame_of(self, task: str) -> pd.DataFrame:
+        scores = self.of(task)
+        places = np.argwhere(~np.isnan(scores)).T
+        columns: dict[str, Any] = {"task": np.full(places.shape[1], task, dtype=object), "split": ""}
         splits = {f"{task} split" for task in self.scores}
-        for axis, place in zip(self.axes, places.T, strict=True):
+        for axis, column in zip(self.axes, places, strict=True):
             name = "split" if axis.name == f"{task} split" else axis.name
             if name not in {AVERAGE_OF, *splits}:
-                columns[name] = np.array([*map(str, axis.values)], dtype=object)[place]
-        changes = (places > 0).sum(axis=1) + (len(point.changes) if point else 0)
-        columns |= {"score": scores[tuple(places.T)], "changes": changes}
-        return pd.DataFrame(columns | ({"variation": str(point)} if point else {}))
+                texts = [", ".join(c.label for c in value) if axis == WAY else str(value) for value in axis.values]
+                columns[name] = np.array(texts, dtype=object)[column]
+        return pd.DataFrame(columns | {"score": scores[tuple(places)], "changes": self.changes(places)})
+
+
+def changes_of(axis: Axis, place: int) -> tuple[Change, ...]:
+    """Returns how the value at a place of an axis differs from yours, which is the first."""
+    if axis == WAY:
+        changes: tuple[Change, ...] = axis.values[place]
+        return changes
+    return (Change(axis, axis.values[place]),) if place else ()
 
 
 def along(axes: Sequence[Axis], dimensions: Sequence[str], scores: Scores) -> Scores:
@@ -115,12 +118,11 @@ def along(axes: Sequence[Axis], dimensions: Sequence[str], scores: Scores) -> Sc
 
 @dataclass(frozen=True)
 class Candidate:
-    """A setting: how it differs from yours (the changes of its point first), and a score for each claimed number.
+    """A setting: how it differs from yours, and a score for each claimed number.
 
     `distance` is the largest difference to a claimed number; the setting `fits` if all are within tolerance.
     """
 
-    point: Point
     changes: tuple[Change, ...]
     scores: tuple[float, ...]
     distance: float
@@ -152,17 +154,10 @@ class Search:
     Attributes:
         grid: every score.
         claim: the numbers to explain.
-        is_beyond: whether to compare with the grid's points instead of your own way of using the encoder.
     """
 
     grid: Grid
     claim: Claim
-    is_beyond: bool = False
-
-    @cached_property
-    def beyond(self) -> "Search":
-        """The claim compared with your setting alone and the grid's points."""
-        return replace(self, is_beyond=True)
 
     @cached_property
     def default(self) -> Candidate:
@@ -220,51 +215,33 @@ class Search:
 
     def _candidate(self, setting: int) -> Candidate:
         """Returns a setting by its number; the first is yours."""
-        point = self._points[self._numbers[setting]]
-        chosen = zip(self.grid.axes, self._places[setting].tolist(), strict=True)
+        places = zip(self.grid.axes, self._places[:, setting].tolist(), strict=True)
         return Candidate(
-            point=point,
-            changes=(*point.changes, *(Change(axis, axis.values[place]) for axis, place in chosen if place)),
+            changes=tuple(change for axis, place in places for change in changes_of(axis, place)),
             scores=tuple(self._scores[:, setting].tolist()),
             distance=float(self._distances[setting]),
             fits=bool(self._fits[setting]),
         )
 
     @cached_property
-    def _points(self) -> tuple[Point, ...]:
-        own = Point(scores=self.grid.scores)
-        if not self.is_beyond:
-            return (own,)
-        alone = {task: scores[(slice(1),) * scores.ndim] for task, scores in own.scores.items()}
-        return (Point(scores=alone), *self.grid.points)
-
-    @cached_property
-    def _arrays(self) -> list[list[Scores]]:
-        """For each point the scores of each claimed number."""
-        of_points = [[self.grid.of(task, point) for task in self.claim.tasks] for point in self._points]
-        return [list(np.broadcast_arrays(*arrays)) for arrays in of_points]
+    def _arrays(self) -> list[Scores]:
+        """The scores of each claimed number."""
+        return list(np.broadcast_arrays(*(self.grid.of(task) for task in self.claim.tasks)))
 
     @cached_property
     def _scores(self) -> Scores:
         """The scores of each setting, (claimed numbers, settings)."""
-        return np.hstack([np.reshape(arrays, (len(arrays), -1)) for arrays in self._arrays])
-
-    @cached_property
-    def _numbers(self) -> NDArray[np.int64]:
-        """The number of each setting's point."""
-        return np.repeat(np.arange(len(self._arrays)), [arrays[0].size for arrays in self._arrays])
+        return np.reshape(self._arrays, (len(self._arrays), -1))
 
     @cached_property
     def _places(self) -> NDArray[np.int16]:
-        """The place of each setting, (settings, axes); 0 is yours."""
-        shapes = (arrays[0].shape for arrays in self._arrays)
-        return np.hstack([np.indices(shape, np.int16).reshape(len(shape), -1) for shape in shapes]).T
+        """The place of each setting, (axes, settings); 0 is yours."""
+        shape = self._arrays[0].shape
+        return np.indices(shape, np.int16).reshape(len(shape), -1)
 
     @cached_property
     def _counts(self) -> NDArray[np.int64]:
-        """How many choices each setting changes."""
-        of_points = np.array([len(point.changes) for point in self._points])
-        return np.asarray(of_points[self._numbers] + (self._places > 0).sum(axis=1))
+        return self.grid.changes(self._places)
 
     @cached_property
     def _differences(self) -> Scores:
@@ -314,8 +291,8 @@ class Search:
         # Settings that print the claimed number are equally near.
         are_alike = (np.abs(self._differences[:, settings]) <= digits).all(axis=0)
         distances = np.where(are_alike, 0.0, self._distances[settings])
-        is_default = self._places[settings] == 0
-        return settings[np.lexsort([*is_default.T[::-1], distances, self._counts[settings]])]
+        is_default = self._places[:, settings] == 0
+        return settings[np.lexsort([*is_default[::-1], distances, self._counts[settings]])]
 
     def _nearest(self, allowed: NDArray[np.bool_]) -> Candidate:
         counts, distances = self._counts[allowed], self._distances[allowed]

@@ -1,12 +1,12 @@
 """The choices that need other vectors: prompts, templates, rules, layers, precisions, attention.
 
-`VARIATIONS` lists them, the most plausible and cheapest first. To add a cause, add an entry: its axis with its
-words, and a function that returns the values to try for a checkpoint, each with the fields of `Reading` or `Use`
-that it changes. The search, the verdict, the table and the JSON need no change.
+To add a cause, write a function that yields the `Way`s to try with a checkpoint, the most plausible first, and
+name it in `other_ways`. The search, the verdict, the table and the JSON need no change.
 """
 
-from collections.abc import Callable, Container, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Container, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -16,11 +16,20 @@ from stsbench.encoders.backends import other_masks
 from stsbench.encoders.poolers import AUTO, POOLING_NAMES, parse_pooling, pooling_name
 from stsbench.encoders.prompts import named_prompts
 from stsbench.encoders.protocol import Encoder
-from stsbench.encoders.template import NO_TEMPLATE, SENTENCE, read_template
+from stsbench.encoders.template import NO_TEMPLATE, SENTENCE, read_template, template_names
 from stsbench.encoders.transformer import TransformerEncoder
-from stsbench.encoders.use import ABOUT, BIDIRECTIONAL, CAUSAL, FLASH, FP32, MASKS, PRECISIONS, TORCH, Use, names
-
-_NEAR_LAYERS = (-2, -3, -4)
+from stsbench.encoders.use import (
+    ATTENTIONS,
+    BIDIRECTIONAL,
+    CAUSAL,
+    FLASH,
+    FP32,
+    MASKS,
+    PRECISIONS,
+    TORCH,
+    Use,
+    names,
+)
 
 RULE_SETS = (
     NO_TEMPLATE,
@@ -33,181 +42,21 @@ RULE_SETS = (
 )
 """Rules for the sentence in public code."""
 
+_NEAR_LAYERS = 3
+"""How many layers before the last are tried with other changes."""
+
 _LOST_BY_PRECISION = 0.5
 """Points of a score that half precision is likely to move, at most."""
 
 _LAYER_COUNTS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 
-
-@dataclass(frozen=True)
-class Case:
-    """What is diagnosed.
-
-    Attributes:
-        encoder: the model.
-        gap: the difference between the claim and your setting's score, in points.
-        likely: templates that the model or the claimed row is known to use.
-    """
-
-    encoder: Any
-    gap: float = 0.0
-    likely: tuple[str, ...] = ()
-
-    @property
-    def use(self) -> Use:
-        """How the encoder is used."""
-        use: Use = getattr(self.encoder, "use", self.encoder.identity.use)
-        return use
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """The checkpoint's config.json."""
-        config: dict[str, Any] = self.encoder.checkpoint.json("config.json")
-        return config
-
-    def others(self, name: str) -> list[Any]:
-        """Returns the values of a field of `Use` to try, without yours."""
-        tried = ABOUT[name].tried
-        return [value for value in (tried() if tried else ()) if value != getattr(self.use, name)]
-
-
-@dataclass(frozen=True)
-class Offer:
-    """The values of a variation to try.
-
-    Attributes:
-        values: each with the fields of `Reading` or `Use` that it changes; the most plausible first.
-        meanings: by value, a sentence on it for this checkpoint.
-        is_first: whether to try them before the other variations.
-    """
-
-    values: Mapping[Any, Mapping[str, Any]] = field(default_factory=dict)
-    meanings: Mapping[Any, str] = field(default_factory=dict)
-    is_first: bool = False
-
-
-@dataclass(frozen=True)
-class Variation:
-    """A choice that needs other vectors.
-
-    Attributes:
-        axis: its name and words.
-        offer: returns the values that can matter in a case.
-        needs: the encoders that have the choice.
-    """
-
-    axis: Axis
-    offer: Callable[[Case], Offer]
-    needs: Any = TransformerEncoder
-
-
-def _field(name: str) -> Variation:
-    """Returns the variation of a field of `Use`."""
-    return Variation(of_use(name), lambda case: Offer({value: {name: value} for value in case.others(name)}))
-
-
-def _prompt(case: Case) -> Offer:
-    """Offers other prompts; to leave out yours comes first of all."""
-    return Offer({value: {"prompt": value} for value in case.others("prompt")}, is_first=bool(case.use.prompt))
-
-
-def _prompt_names(case: Case) -> Offer:
-    """Offers the checkpoint's prompts that differ from yours."""
-    # A template replaces them.
-    prompts = named_prompts(case.encoder.checkpoint) if case.use.own_template is None else {}
-    by_text = {text: name for name, text in reversed(prompts.items()) if text != (case.use.prompt or "")}
-    values = {name: {"prompt": text} for name, text in prompts.items() if name in by_text.values()}
-    return Offer(values, meanings={name: f"The prompt `{name}` is {prompts[name]!r}." for name in values})
-
-
-def _rules(_case: Case) -> Offer:
-    return Offer({name: {"rules": () if name == NO_TEMPLATE else tuple(name.split("+"))} for name in RULE_SETS})
-
-
-def _layers(case: Case) -> Offer:
-    """Offers the other layers, if your pooling reads one layer without a head."""
-    own, layers = case.use.pooling, parse_pooling(case.use.pooling).layers
-    if not pooling_place(own) or len(layers) != 1:
-        return Offer()
-    others = [layer for layer in range(-1, -number_of_layers(case.encoder) - 2, -1) if layer != layers[0]]
-    return Offer({layer: {"pooling": at_layer(own, layer)} for layer in others})
-
-
-def pooling_place(pooling: str) -> str:
-    """Returns the place of a pooling that has no head; empty for one with a head."""
-    reading = parse_pooling(pooling)
-    return "" if reading.head else f"{reading.place}{reading.number if reading.number > 1 else ''}"
-
-
-def at_layer(pooling: str, layer: int) -> str:
-    """Returns a pooling at another layer."""
-    return pooling_name(pooling_place(pooling), layers=[] if layer == -1 else [layer])
-
-
-def number_of_layers(encoder: TransformerEncoder) -> int:
-    """Returns the number of layers; 0 if the configuration does not state it."""
-    config = encoder.checkpoint.json("config.json")
-    return next((int(config[name]) for name in _LAYER_COUNTS if isinstance(config.get(name), int)), 0)
-
-
-def _kernels(case: Case) -> Offer:
-    """Offers the other attention kernels if their rounding can show."""
-    use = case.use
-    # In fp32 they agree to a millionth; other back ends have one of their own.
-    if use.backend != TORCH or (use.precision == FP32 and not case.config.get("attn_logit_softcapping")):
-        return Offer()
-    has_flash = use.device == "cuda" and find_spec("flash_attn")
-    unavailable = {case.encoder.kernel, "" if has_flash else FLASH}
-    return Offer({name: {"attention": name} for name in case.others("attention") if name not in unavailable})
-
-
-def _masks(case: Case) -> Offer:
-    """Offers the mask that a decoder does not have; both if its code or configuration sets one."""
-    if case.use.backend != TORCH:  # it has compiled one
-        return Offer()
-    own = case.use.attention_mask
-    masks = other_masks(case.encoder.checkpoint) if own == AUTO else MASKS
-    return Offer({mask: {"attention_mask": mask} for mask in masks if mask != own})
-
-
-def _templates(case: Case) -> Offer:
-    """Offers the known templates that the encoder can read, the likely ones first."""
-    own, encoder = case.use.own_template, case.encoder
-    values: dict[str, dict[str, Any]] = {}
-    if own is not None:
-        is_of_template = parse_pooling(case.use.pooling).is_of_template
-        values[NO_TEMPLATE] = {"template": None} | ({"pooling": "avg"} if is_of_template else {})
-    templates = [read_template(name) for name in case.others("template")]
-    for template in sorted(
-        templates, key=lambda t: (t.name not in case.likely, len(t.texts), t.pooling == "last", t.name)
-    ):
-        is_plain = template.texts == (f"{{{SENTENCE}}}",) and not template.rules and template.subtract == "no"
-        if is_plain or (own is not None and own.digest == template.digest):
-            continue
-        try:
-            encoder.with_template(template).tokenize(["a"])
-        except UserError:  # its tokenizer has no mask, for example
-            continue
-        values[template.name] = {"template": template, "prompt": "", "pooling": template.reading}
-    return Offer(values)
-
-
-def _precisions(case: Case) -> Offer:
-    """Offers the precision first that the configuration states, because Transformers 5 loads it by default."""
-    dtype = str(case.config.get("dtype") or case.config.get("torch_dtype") or "").removeprefix("torch.")
-    stated = next((name for name, known in PRECISIONS.items() if known == dtype), "")
-    others = sorted(case.others("precision"), key=lambda value: value != stated)
-    meaning = f"Transformers loads in float32 before version 5, then as config.json states: {dtype}."
-    return Offer(
-        {value: {"precision": value, "backend": TORCH} for value in others},
-        meanings=dict.fromkeys((stated, FP32), meaning) if stated else {},
-        is_first=case.gap < _LOST_BY_PRECISION or stated not in {"", FP32},
-    )
-
-
-LAYER = Axis("layer", labels={-1: "the last layer"})
-
-RULES = Axis(
+_PROMPT = of_use("prompt", label="prompt {value!r}", labels={"": "no prompt"})
+_PROMPT_NAME = of_use("prompt_name", label="prompt {value}")
+_KERNEL = of_use("attention", label="attention kernel {value}")
+_TEMPLATE = of_use("template", labels={NO_TEMPLATE: "no template"})
+_PRECISION = of_use("precision")
+_LAYER = Axis("layer", labels={-1: "the last layer"})
+_RULES = Axis(
     "rules",
     label="sentence rule {value}",
     meanings={
@@ -215,7 +64,6 @@ RULES = Axis(
         "spaced_full_stop": "`spaced_full_stop` adds ` .` unless the sentence ends in punctuation (SNCSE).",
     },
 )
-
 _MASK = of_use(
     "attention_mask",
     label="{value} attention mask",
@@ -225,44 +73,38 @@ _MASK = of_use(
     },
 )
 
-VARIATIONS = (
-    Variation(of_use("prompt", label="prompt {value!r}", labels={"": "no prompt"}), _prompt),
-    Variation(of_use("prompt_name", label="prompt {value}"), _prompt_names),
-    Variation(RULES, _rules, object),
-    Variation(LAYER, _layers),
-    Variation(of_use("attention", label="attention kernel {value}"), _kernels),
-    Variation(_MASK, _masks),
-    Variation(of_use("template", labels={NO_TEMPLATE: "no template"}), _templates),
-    Variation(of_use("precision"), _precisions),
-)
-
-
-def variations() -> tuple[Variation, ...]:
-    """Returns `VARIATIONS` and the other fields of `Use` that change what is encoded and name values to try."""
-    known = {variation.axis.name for variation in VARIATIONS} | {"pooling", "max_length"}
-    fields = (name for name in names("encoding") if ABOUT[name].tried is not None and name not in known)
-    return (*VARIATIONS, *map(_field, fields))
-
 
 @dataclass(frozen=True)
-class Reading:
-    """How the encoder is used, and the changes to the sentence in order, if no template makes them."""
+class Way:
+    """A way of using the encoder.
+
+    Attributes:
+        use: how it is used.
+        changes: how that differs from yours.
+        rules: the changes to the sentence in order, if no template makes them.
+    """
 
     use: Use
+    changes: tuple[Change, ...] = ()
     rules: tuple[str, ...] = ()
 
-    @classmethod
-    def of(cls, use: Use, *, rules: tuple[str, ...] | None = None, **changes: Any) -> "Reading":
-        """Returns the reading of a `Use` with changes to its fields and other rules."""
-        use = replace(use, **changes)
-        if rules is None or (template := use.own_template) is None:
-            return cls(use, rules or ())
-        return cls(replace(use, template=template.model_copy(update={"rules": rules})))
+    def changed(self, axis: Axis, value: Any, meaning: str = "", **fields: Any) -> "Way":
+        """Returns the way with another value of an axis, which sets these fields of `Use`."""
+        axis = axis if not meaning else replace(axis, meanings={value: meaning})
+        return replace(self, use=replace(self.use, **fields), changes=(*self.changes, Change(axis, value)))
+
+    def with_pooling(self, pooling: str) -> "Way":
+        """Returns the way with another pooling; a pooling that reads one other layer is a change of the layer."""
+        before, after = parse_pooling(self.use.pooling), parse_pooling(pooling)
+        if len(before.layers) == len(after.layers) == 1 and replace(before, layers=after.layers) == after:
+            (layer,) = after.layers
+            return self.changed(replace(_LAYER, options={layer: f"--pooling {pooling}"}), layer, pooling=pooling)
+        return self.changed(POOLING, pooling, pooling=pooling)
 
     @property
-    def forward_pass(self) -> "Reading":
+    def forward_pass(self) -> tuple[Use, tuple[str, ...]]:
         """What distinguishes forward passes: one pass gives all poolings and layers."""
-        return replace(self, use=replace(self.use, pooling=""))
+        return replace(self.use, pooling=""), self.rules
 
     def encoder(self, own: Encoder) -> Encoder:
         """Returns your encoder, used in this way."""
@@ -273,58 +115,139 @@ class Reading:
         return own.with_use(**changes) if changes else own
 
 
-@dataclass(frozen=True)
-class Way:
-    """A reading, and how it differs from yours."""
+def other_ways(encoder: Encoder, *, gap: float = 0.0, likely: Container[str] = ()) -> list[Way]:
+    """Returns the ways to try, the most plausible and cheapest first.
 
-    changes: tuple[Change, ...]
-    reading: Reading
-
-    @property
-    def options(self) -> tuple[str, ...]:
-        """The options of `stsbench run` that choose it; a layer is part of the pooling's name."""
-        pooled = [change for change in self.changes if change.axis in {POOLING, LAYER}]
-        others = (change.option for change in self.changes if change not in pooled)
-        return (*others, *([f"--pooling {self.reading.use.pooling}"] if pooled else []))
-
-
-def ways_to_read(case: Case) -> list[Way]:
-    """Returns the ways to try."""
-    offers = {each: each.offer(case) for each in variations() if isinstance(case.encoder, each.needs)}
-    ways = []
-    for variation, offer in sorted(offers.items(), key=lambda item: not item[1].is_first):
-        axis = replace(variation.axis, meanings={**variation.axis.meanings, **offer.meanings})
-        for value, changes in offer.values.items():
-            reading = Reading.of(case.use, **changes)
-            if reading != Reading.of(case.use):
-                ways.append(Way((Change(axis, value),), reading))
-    return ways
+    Args:
+        encoder: the model; its use is yours.
+        gap: the difference between the claim and your setting's score, in points.
+        likely: templates that the model or the claimed row is known to use.
+    """
+    own, kinds = Way(encoder.identity.use), list[Callable[[Any, Way], Iterator[Way]]]([_rules])
+    if isinstance(encoder, TransformerEncoder):
+        own = Way(encoder.use)
+        kinds = [_no_prompt, _prompt_names, _rules, _layers, _kernels, _masks, partial(_templates, likely=likely)]
+        is_likely = gap < _LOST_BY_PRECISION or _stated_precision(encoder) not in {"", FP32}
+        kinds.insert(1 if is_likely else len(kinds), _precisions)
+    ways = [way for kind in kinds for way in kind(encoder, own)]
+    return [way for way in ways if (way.use, way.rules) != (own.use, own.rules)]
 
 
-def with_poolings(case: Case, way: Way, known: Container[str]) -> Iterator[Way]:
+def with_poolings(encoder: Encoder, way: Way, known: Container[str]) -> Iterator[Way]:
     """Yields a way, and the way with other poolings that the same forward pass gives.
 
     `known` has the poolings of the encoder's own vectors. If only the sentences change, no other layer is read:
     those of unchanged sentences are not cached.
     """
     yield way
-    own, axis, encoder = way.reading.use.pooling, way.changes[0].axis, case.encoder
-    if not isinstance(encoder, TransformerEncoder) or axis == LAYER:
+    own, axis = way.use.pooling, way.changes[0].axis
+    if not isinstance(encoder, TransformerEncoder) or axis == _LAYER:
         return
-    poolings = [name for name in (case.use.pooling, *POOLING_NAMES) if name in known]
-    if way.reading.use.own_template is None:
+    poolings = [name for name in (encoder.use.pooling, *POOLING_NAMES) if name in known]
+    if way.use.own_template is None:
         poolings = [name for name in poolings if not parse_pooling(name).is_of_template]
-    if axis != RULES and pooling_place(own):
-        count = number_of_layers(encoder)
-        poolings += [at_layer(own, layer) for layer in _NEAR_LAYERS if layer >= -count - 1]
-    for pooling in dict.fromkeys(poolings):
-        if pooling != own:
-            changed = replace(way.reading, use=replace(way.reading.use, pooling=pooling))
-            yield Way((*way.changes, _change_of_pooling(own, pooling)), changed)
+    if axis != _RULES:
+        poolings += _at_layers(own, encoder)[1 : 1 + _NEAR_LAYERS]
+    yield from (way.with_pooling(pooling) for pooling in dict.fromkeys(poolings) if pooling != own)
 
 
-def _change_of_pooling(own: str, pooling: str) -> Change:
-    layers, own_layers = parse_pooling(pooling).layers, parse_pooling(own).layers
-    if pooling_place(pooling) == pooling_place(own) and len(layers) == len(own_layers) == 1:
-        return Change(LAYER, layers[0])
-    return Change(POOLING, pooling)
+def _no_prompt(_encoder: TransformerEncoder, own: Way) -> Iterator[Way]:
+    yield own.changed(_PROMPT, "", prompt="")
+
+
+def _prompt_names(encoder: TransformerEncoder, own: Way) -> Iterator[Way]:
+    """Yields the checkpoint's prompts that differ from yours."""
+    # A template replaces them.
+    prompts = named_prompts(encoder.checkpoint) if own.use.own_template is None else {}
+    first_names = {text: name for name, text in reversed(prompts.items())}
+    for name, text in prompts.items():
+        if name == first_names[text]:
+            yield own.changed(_PROMPT_NAME, name, f"The prompt `{name}` is {text!r}.", prompt=text)
+
+
+def _rules(_encoder: Encoder, own: Way) -> Iterator[Way]:
+    template = own.use.own_template
+    for name in RULE_SETS:
+        rules = () if name == NO_TEMPLATE else tuple(name.split("+"))
+        if template is None:
+            yield replace(own.changed(_RULES, name), rules=rules)
+        else:
+            yield own.changed(_RULES, name, template=template.model_copy(update={"rules": rules}))
+
+
+def _layers(encoder: TransformerEncoder, own: Way) -> Iterator[Way]:
+    """Yields the other layers, if your pooling reads one layer without a head."""
+    reading = parse_pooling(own.use.pooling)
+    for pooling in _at_layers(own.use.pooling, encoder) if len(reading.layers) == 1 else ():
+        if parse_pooling(pooling) != reading:
+            yield own.with_pooling(pooling)
+
+
+def _at_layers(pooling: str, encoder: TransformerEncoder) -> list[str]:
+    """Returns a pooling at each layer, the last first; none if it has a head."""
+    reading = parse_pooling(pooling)
+    place = f"{reading.place}{reading.number if reading.number > 1 else ''}"
+    layers = range(-1, -number_of_layers(encoder) - 2, -1)
+    return [] if reading.head else [pooling_name(place, layers=[n] if n < -1 else []) for n in layers]
+
+
+def number_of_layers(encoder: TransformerEncoder) -> int:
+    """Returns the number of layers; 0 if the configuration does not state it."""
+    config = encoder.checkpoint.json("config.json")
+    return next((int(config[name]) for name in _LAYER_COUNTS if isinstance(config.get(name), int)), 0)
+
+
+def _kernels(encoder: TransformerEncoder, own: Way) -> Iterator[Way]:
+    """Yields the other attention kernels if their rounding can show."""
+    use, config = own.use, encoder.checkpoint.json("config.json")
+    # In fp32 they agree to a millionth; other back ends have one of their own.
+    if use.backend != TORCH or (use.precision == FP32 and not config.get("attn_logit_softcapping")):
+        return
+    has_flash = use.device == "cuda" and find_spec("flash_attn")
+    for name in ATTENTIONS:
+        if name != encoder.kernel and (has_flash or name != FLASH):
+            yield own.changed(_KERNEL, name, attention=name)
+
+
+def _masks(encoder: TransformerEncoder, own: Way) -> Iterator[Way]:
+    """Yields the mask that a decoder does not have; both if its code or configuration sets one."""
+    if own.use.backend == TORCH:  # others have compiled one
+        for mask in other_masks(encoder.checkpoint) if own.use.attention_mask == AUTO else MASKS:
+            yield own.changed(_MASK, mask, attention_mask=mask)
+
+
+def _templates(encoder: TransformerEncoder, own: Way, likely: Container[str]) -> Iterator[Way]:
+    """Yields the known templates that the encoder can read, the likely ones first."""
+    mine = own.use.own_template
+    if mine is not None:
+        pooling = "avg" if parse_pooling(own.use.pooling).is_of_template else own.use.pooling
+        yield own.changed(_TEMPLATE, NO_TEMPLATE, template=None, pooling=pooling)
+    templates = map(read_template, template_names())
+    for template in sorted(
+        templates, key=lambda t: (t.name not in likely, len(t.texts), t.pooling == "last", t.name)
+    ):
+        is_plain = template.texts == (f"{{{SENTENCE}}}",) and not template.rules and template.subtract == "no"
+        if is_plain or (mine is not None and mine.digest == template.digest):
+            continue
+        try:
+            encoder.with_template(template).tokenize(["a"])
+        except UserError:  # its tokenizer has no mask, for example
+            continue
+        fields = {"template": template, "prompt": "", "pooling": template.reading}
+        yield own.changed(_TEMPLATE, template.name, **fields)
+
+
+def _precisions(encoder: TransformerEncoder, own: Way) -> Iterator[Way]:
+    """Yields the precision first that the configuration states, because Transformers 5 loads it by default."""
+    stated = _stated_precision(encoder)
+    for name in sorted(PRECISIONS, key=lambda name: name != stated):
+        dtype = PRECISIONS[stated] if stated and name in {stated, FP32} else ""
+        meaning = dtype and f"Transformers loads in float32 before version 5, then as config.json states: {dtype}."
+        if name != own.use.precision:
+            yield own.changed(_PRECISION, name, meaning, precision=name, backend=TORCH)
+
+
+def _stated_precision(encoder: TransformerEncoder) -> str:
+    config = encoder.checkpoint.json("config.json")
+    dtype = str(config.get("dtype") or config.get("torch_dtype") or "").removeprefix("torch.")
+    return next((name for name, known in PRECISIONS.items() if known == dtype), "")

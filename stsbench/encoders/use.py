@@ -1,12 +1,12 @@
 """How a model is used: one value, described once.
 
-The parameters of `load`, command-line options, cache key, signature, run name, labels, sweeps and `diagnose`
-iterate over the fields of `Use`. A new option is a field here and the code that obeys it; what cannot obey it says
-so in `not_obeyed` (encoders of sentence-transformers).
+The parameters of `load`, command-line options, cache key, signature, run name, labels and sweeps iterate over the
+fields of `Use`. A new option is a field here and the code that obeys it; what cannot obey it says so in
+`not_obeyed` (encoders of sentence-transformers).
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from inspect import Parameter, signature
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast
 from urllib.parse import quote, unquote
 
 from stsbench.base.errors import UserError
-from stsbench.encoders.poolers import AUTO, POOLING_NAMES
+from stsbench.encoders.poolers import AUTO
 
 if TYPE_CHECKING:
     from stsbench.encoders.template import Template
@@ -53,7 +53,6 @@ class About:
             value without text, always; None: never in a signature.
         named: whether a run's name contains it.
         least: the smallest valid number.
-        tried: returns the values that `diagnose` tries; None if it tries none.
     """
 
     help: str
@@ -62,17 +61,10 @@ class About:
     sign: str | None = None
     named: bool = False
     least: int | None = None
-    tried: Callable[[], Sequence[Any]] | None = None
 
 
 def _option(default: Any, help: str, **about: Any) -> Any:
     return field(default=default, metadata={"about": About(help, **about)})
-
-
-def _template_names() -> Sequence[str]:
-    from stsbench.encoders.template import template_names
-
-    return template_names()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +77,6 @@ class Loading:
         "`avg`, `avg_top2`, `avg_first_last`, `avg_static_last`, `max`, `last`; with layers as in `last@-2`.",
         sign="",
         named=True,
-        tried=lambda: POOLING_NAMES,
     )
     max_length: int | None = _option(
         None,
@@ -93,14 +84,12 @@ class Loading:
         type=int | None,
         sign="len",
         least=1,
-        tried=lambda: USUAL_LENGTHS,
     )
     prompt: str | None = _option(
         None,
         "The text before every sentence. Default: the checkpoint's own.",
         type=str | None,
         sign="prompt:",
-        tried=lambda: ("",),
     )
     # Changes nothing: an identity holds the text of the prompt.
     prompt_name: str | None = _option(
@@ -123,7 +112,6 @@ class Loading:
         type=str | None,
         sign="tmpl:",
         named=True,
-        tried=_template_names,
     )
     # In a signature it is a part of the precision: `openvino-int8`.
     backend: str = _option(TORCH, "The program that computes: `torch`, or `openvino` (on the CPU).", sign="")
@@ -132,7 +120,6 @@ class Loading:
         "The precision of the computation: `fp32`, `bf16` or `fp16`; with `openvino` also `int8`.",
         sign="",
         named=True,
-        tried=lambda: tuple(PRECISIONS),
     )
     revision: str | None = _option(
         None,
@@ -149,7 +136,6 @@ class Loading:
         "The attention kernel in Transformers: `auto` (its choice), `eager`, `sdpa` or `flash_attention_2`.",
         sign="attn:",
         named=True,
-        tried=lambda: ATTENTIONS,
     )
     attention_mask: str = _option(
         AUTO,
@@ -157,7 +143,6 @@ class Loading:
         "`bidirectional` (all).",
         sign="mask:",
         named=True,
-        tried=lambda: MASKS,
     )
 
 
@@ -182,7 +167,6 @@ class Use(Loading):
         changes="afterwards",
         sign="norm",
         named=True,
-        tried=lambda: (True, False),
     )
     dimensions: int | None = _option(
         None,

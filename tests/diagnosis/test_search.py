@@ -16,7 +16,7 @@ from stsbench.diagnosis.axes import (
     average_axis,
     read_claim,
 )
-from stsbench.diagnosis.search import Grid, Point, Search
+from stsbench.diagnosis.search import Grid, Search
 
 AXES = (
     POOLING.over(("avg", "cls"), "avg"),
@@ -28,9 +28,9 @@ AXES = (
 TEMPLATE, RULES = Axis("template"), Axis("rules")
 
 
-def grid_of(values: list, *points: Point) -> Grid:
+def grid_of(values: list) -> Grid:
     """Return a grid of poolings by metrics by (the cosine, the Euclidean distance of scaled vectors)."""
-    return Grid(AXES, {"STS16": array(values)}, points)
+    return Grid(AXES, {"STS16": array(values)})
 
 
 def array(values: list) -> np.ndarray:
@@ -144,19 +144,11 @@ def test_averages_are_taken_over_the_tasks_that_their_names_say() -> None:
     assert found["of rounded scores"] == pytest.approx((70 + 70.33 + 70.67 + 71) / 4)
 
 
-def point(scores: list, **values: str) -> Point:
-    changes = tuple(Change({"template": TEMPLATE, "rules": RULES}[name], value) for name, value in values.items())
-    return Point(changes, {"STS16": array(scores)})
-
-
-def test_a_point_is_left_out_if_part_of_its_changes_would_do() -> None:
-    grid = grid_of(
-        SCORES,
-        point([[60.00, 1], [2, 3]], template="a"),
-        point([[60.001, 1], [2, 3]], template="a", rules="b"),
-        point([[4, 60.02], [2, 3]], template="c", rules="b"),
-    )
-    found = Search(grid, read_claim("60.00", 0.05).about(("STS16",))).beyond
+def test_a_way_is_left_out_if_part_of_its_changes_would_do() -> None:
+    a, b, c = Change(TEMPLATE, "a"), Change(RULES, "b"), Change(TEMPLATE, "c")
+    ways = {(a,): [[60.00, 1], [2, 3]], (a, b): [[60.001, 1], [2, 3]], (c, b): [[4, 60.02], [2, 3]]}
+    grid = grid_of(SCORES).beyond({way: {"STS16": array(scores)} for way, scores in ways.items()})
+    found = Search(grid, read_claim("60.00", 0.05).about(("STS16",)))
     assert [cause.best.choices for cause in found.explanations] == [
         {"template": "a"},
         {"template": "c", "rules": "b", "similarity": "euclidean", "normalize": "True"},

@@ -15,9 +15,8 @@ import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.data.tables import StsData
 from stsbench.diagnosis.result import Diagnosis
-from stsbench.diagnosis.variations import Reading
+from stsbench.diagnosis.variations import Way
 from stsbench.encoders.template import RULES, read_template
-from stsbench.encoders.use import ABOUT
 
 PEARSON = sb.protocol(metric="pearson")
 """Of sixty pairs Spearman's correlation has so few values that settings meet by chance."""
@@ -31,7 +30,7 @@ def _few_values(monkeypatch: pytest.MonkeyPatch) -> None:
     """Try few templates and rules: the passes are the same for all."""
     rules = ("none", "full_stop", "lower_case", "single_quotes")
     monkeypatch.setattr("stsbench.diagnosis.variations.RULE_SETS", rules)
-    monkeypatch.setitem(ABOUT, "template", replace(ABOUT["template"], tried=lambda: ("e5", "promptbert")))
+    monkeypatch.setattr("stsbench.diagnosis.variations.template_names", lambda: ("e5", "promptbert"))
 
 
 def make(folder: Path, kind: str = "bert", *, seed: int = 7) -> Path:
@@ -107,7 +106,7 @@ PLANTED: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, str] | None, 
     ("bert", {}, {"template": "promptbert"}, None, "--template promptbert`"),
     ("bert", {"template": "promptbert"}, {"pooling": "avg"}, {"template": "none"}, "--template none`"),
     ("bert", {"template": "promptbert"}, {"template": BARE}, {"rules": "none"}, "no option for"),
-    ("bert", {}, {"pooling": "avg@-2"}, {"layer": "-2"}, "--pooling avg@-2`"),
+    ("bert", {}, {"pooling": "avg@-2"}, {"layer": "-2"}, "gives it with `--tasks toy --pooling avg@-2`"),
     ("bert", {}, {"precision": "bf16"}, None, "--precision bf16`"),
     ("bert", {"precision": "bf16"}, KERNEL, {"attention": "eager"}, "--attention eager`"),
     ("bf16", {}, {"precision": "bf16"}, None, "as config.json states: bfloat16"),
@@ -181,14 +180,14 @@ def test_without_time_nothing_is_tried_and_the_note_names_what_is_left(
 def test_a_way_that_fails_is_named_and_the_others_are_tried(
     models: dict[str, Path], data: StsData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_encoder = Reading.encoder
+    make_encoder = Way.encoder
 
-    def refuses(reading: Reading, own: Any) -> Any:
-        if reading.use.precision == "bf16":
+    def refuses(way: Way, own: Any) -> Any:
+        if way.use.precision == "bf16":
             raise UserError("bf16 does not fit in memory.")
-        return make_encoder(reading, own)
+        return make_encoder(way, own)
 
-    monkeypatch.setattr(Reading, "encoder", refuses)
+    monkeypatch.setattr(Way, "encoder", refuses)
     found = diagnose(load(models["bert"]), "99.99", data)
     assert found.further is not None
     assert any("(bf16 does not fit in memory)" in way for way in found.further.untried)

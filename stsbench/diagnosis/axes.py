@@ -79,11 +79,6 @@ class Change:
         return self.axis.label_of(self.value)
 
     @property
-    def default(self) -> str:
-        """Your setting, as the start of a sentence."""
-        return f"Your setting ({self.axis.label_of(self.axis.values[0])})" if self.axis.values else "Your setting"
-
-    @property
     def option(self) -> str:
         """The option of `stsbench run` that chooses it; empty if there is none."""
         usual = f"{self.axis.option} {shlex.quote(str(self.value))}" if self.axis.option else ""
@@ -218,7 +213,7 @@ def average_axis(tasks: Sequence[str]) -> Axis:
 NOISE = 0.005
 """Points by which another device, library or thread count may move a score."""
 
-_NUMBER = re.compile(r"[+-]?\d+(?:\.(?P<decimals>\d+))?")
+_NUMBER = re.compile(r"(?:(?P<task>.*\S)\s*=\s*)?(?P<number>[+-]?\d+(?:\.(?P<decimals>\d+))?)\s*%?")
 _AVERAGES = {"avg", "average", "mean"}
 _ROW = "row:"
 
@@ -238,11 +233,6 @@ class Value:
     score: float
     decimals: int
     tolerance: float
-
-    @property
-    def on(self) -> str:
-        """The task in a sentence."""
-        return "as the average" if self.task == AVERAGE else f"on {self.task}"
 
     def __str__(self) -> str:
         """Returns the number as claimed."""
@@ -296,7 +286,10 @@ def read_claim(claim: str | float | Mapping[str, float], tolerance: float | None
     text = claim.strip() if isinstance(claim, str) else _digits(claim)
     if text.casefold().startswith(_ROW):
         return _read_row(row(text[len(_ROW) :].strip()), tolerance)
-    numbers = _numbers_by_task(text)
+    numbers = [_number(part.strip()) for part in text.split(",") if part.strip()]
+    tasks = [task for task, *_ in numbers]
+    if len(set(tasks)) < len(tasks) or (len(tasks) > 1 and "" in tasks) or not tasks:
+        raise UserError(f"cannot read the claim {text!r}: give one number, or a number for each task.")
     # Nobody claims correlations of at most 1 %: such numbers are on the scale from 0 to 1, if all are.
     is_small = all(abs(score) <= 1 and decimals > 1 for _, score, decimals in numbers) and "%" not in text
     if is_small:
@@ -306,19 +299,6 @@ def read_claim(claim: str | float | Mapping[str, float], tolerance: float | None
         for task, score, decimals in numbers
     ]
     return Claim(tuple(values), notes=("The claim was read on the scale from 0 to 1.",) if is_small else ())
-
-
-def _numbers_by_task(text: str) -> list[tuple[str, float, int]]:
-    """Returns the task of each number ("" for a bare number), the number, and its digits after the point."""
-    parts = [part.rpartition("=") for part in filter(None, map(str.strip, text.split(",")))]
-    numbers = [(_task(name.strip()) if equals else "", *_number(number.strip())) for name, equals, number in parts]
-    tasks = [task for task, *_ in numbers]
-    if len(set(tasks)) < len(tasks) or (len(tasks) > 1 and "" in tasks) or not tasks:
-        raise UserError(
-            f"cannot read the claim {text!r}: give one number, a number for each task (STS16=81.21,SICK-R=77.58), "
-            "or row:NAME."
-        )
-    return numbers
 
 
 def _digits(number: float) -> str:
@@ -337,15 +317,17 @@ def _task(name: str) -> str:
     return entry.task
 
 
-def _number(text: str) -> tuple[float, int]:
-    number = _NUMBER.fullmatch(text.removesuffix("%").strip())
+def _number(text: str) -> tuple[str, float, int]:
+    """Returns the task of a number ("" for a bare one), the number, and its digits after the point."""
+    number = _NUMBER.fullmatch(text)
     if number is None:
         raise UserError(
             f"cannot read {text!r} in the claim: write a number (76.25), TASK=NUMBER (STS16=81.21), or row:NAME."
         )
-    if abs(float(number[0])) > 100:
+    if abs(float(number["number"])) > 100:
         raise UserError(f"{text} in the claim: a correlation is between -100 and 100.")
-    return float(number[0]), len(number["decimals"] or "")
+    task = _task(number["task"]) if number["task"] else ""
+    return task, float(number["number"]), len(number["decimals"] or "")
 
 
 def _read_row(published: PublishedRow, tolerance: float | None) -> Claim:

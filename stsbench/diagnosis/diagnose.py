@@ -183,7 +183,7 @@ def search_further(
     seconds: float,
     use_cache: bool,
     progress: Progress,
-) -> tuple[Search, Further]:
+) -> Further:
     """Compares the claim with other ways of using the encoder, whose own vectors have the `known` poolings.
 
     No forward pass starts after `seconds`.
@@ -192,8 +192,8 @@ def search_further(
     for way in other_ways(encoder, gap=search.default.distance, likely=likely):
         passes[way.forward_pass].append(way)
     tasks = sorted(data.own(protocol.text), key=lambda pairs: len(pairs.data.pairs))
-    begun, further, scores = time.perf_counter(), Further(), dict[tuple[Change, ...], dict[str, Scores]]()
-    beyond = replace(search, grid=search.grid.beyond(scores))
+    begun, scores = time.perf_counter(), dict[tuple[Change, ...], dict[str, Scores]]()
+    further = Further(replace(search, grid=search.grid.beyond(scores)))
     for number, group in enumerate(passes.values(), 1):
         name = group[0].changes[0].label + (f" and {len(group) - 1} more" if len(group) > 1 else "")
         pooled = [each for way in group for each in with_poolings(encoder, way, known)]
@@ -206,13 +206,13 @@ def search_further(
             further.untried.append(f"{name} ({str(error).rstrip('.')})")
         else:
             further.tried.append(name)
-            beyond = replace(search, grid=search.grid.beyond(scores))
+            further.search = replace(search, grid=search.grid.beyond(scores))
         progress("looking further", number, len(passes))
-        causes = beyond.explanations
-        if causes and causes[0].best.count <= 1 and beyond.chance(1) < WEAK:
+        best = further.search.explanations
+        if best and best[0].count <= 1 and further.search.chance(1) < WEAK:
             break
     further.seconds = time.perf_counter() - begun
-    return beyond, further
+    return further
 
 
 def _score_ways(
@@ -317,11 +317,11 @@ def diagnose(
     encoded = encode_all(encoder, pairs.sentences, lengths=lengths, use_cache=use_cache, progress=progress)
     stages.done("encode")
     grid = build_grid(encoder, pairs, encoded, protocol, progress)
-    search, beyond, further = Search(grid, asked), None, None
+    search, further = Search(grid, asked), None
     _require_scores(search)
     stages.done("scores")
     if budget and not search.default.fits and not _is_convincing(search):
-        beyond, further = search_further(
+        further = search_further(
             encoder,
             search,
             pairs,
@@ -342,15 +342,14 @@ def diagnose(
         notes=tuple(notes),
         seconds=stages.seconds | {stage: round(taken, 3) for stage, taken in cost.pop("seconds").items()},
         encoding=cost,
-        beyond=beyond,
         further=further,
     )
 
 
 def _is_convincing(search: Search) -> bool:
     """Returns whether a single choice gives the claim, or several that would give few numbers nearby."""
-    best = search.explanations[0].best if search.explanations else None
-    return best is not None and (best.count <= 1 or search.chance(best.count) < WEAK)
+    best = search.explanations
+    return bool(best) and (best[0].count <= 1 or search.chance(best[0].count) < WEAK)
 
 
 def _require_scores(search: Search) -> None:

@@ -29,16 +29,14 @@ class Diagnosis(Judgement):
     Attributes:
         model: the name of the model.
         search: the claim compared with the grid.
-        beyond: the same with what was tried beyond the grid; None if that was not necessary, or not wanted.
         facts: what is published about it, as sentences.
         seconds: how long each stage took.
         encoding: distinct texts and sequences, how many were encoded, real and padded tokens.
-        further: what was tried beyond the grid, and what it took; None as `beyond`.
+        further: what was tried beyond the grid; None if that was not necessary, or not wanted.
     """
 
     model: str
     search: Search
-    beyond: Search | None = None
     facts: tuple[str, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
     encoding: dict[str, int] = field(default_factory=dict)
@@ -57,11 +55,11 @@ class Diagnosis(Judgement):
     @property
     def answer(self) -> Search:
         """The search that explains the claim with the fewest changes, in the grid or beyond it."""
-        beyond = self.beyond
-        if beyond is None or not beyond.explanations or self.search.default.fits:
+        if self.further is None or not self.further.search.explanations or self.search.default.fits:
             return self.search
+        beyond = self.further.search
         within = self.search.explanations
-        fewer = not within or beyond.explanations[0].best.count < within[0].best.count
+        fewer = not within or beyond.explanations[0].count < within[0].count
         return beyond if fewer else self.search
 
     @property
@@ -70,7 +68,7 @@ class Diagnosis(Judgement):
 
         If other ways of using the encoder were tried, `variation` names what each changes.
         """
-        others = self.beyond.grid.frame.query("variation != ''") if self.beyond else pd.DataFrame()
+        others = self.further.search.grid.frame.query("variation != ''") if self.further else pd.DataFrame()
         if others.empty:
             return self.grid.frame
         return pd.concat([self.grid.frame.assign(variation=""), others], ignore_index=True)
@@ -83,13 +81,13 @@ class Diagnosis(Judgement):
     @property
     def verdict(self) -> str:
         """Which choice explains the claim in words, or that none does and how far off the nearest is."""
-        return _verdict(self.answer, self.beyond)
+        return _verdict(self.answer, self.further and self.further.search)
 
     @property
     def sentence(self) -> str:
         """The verdict, and the options of `stsbench run` that give the claim, on lines of their own."""
-        causes = () if self.search.default.fits else self.answer.explanations[:1]
-        return "\n".join([self.verdict, *(_command(self.answer, cause.best) for cause in causes)])
+        best = () if self.search.default.fits else self.answer.explanations[:1]
+        return "\n".join([self.verdict, *(_command(self.answer, candidate) for candidate in best)])
 
     @property
     def remarks(self) -> list[str]:
@@ -108,7 +106,7 @@ class Diagnosis(Judgement):
             most: number of settings besides yours.
         """
         search = self.answer
-        candidates = [cause.best for cause in search.explanations] or [search.nearest_single]
+        candidates = list(search.explanations) or [search.nearest_single]
         if not self.explained and not search.coincidences:
             candidates.append(search.nearest)
         claimed = self._by_task(value.score for value in self.claim.values)
@@ -122,10 +120,10 @@ class Diagnosis(Judgement):
     def to_dict(self) -> dict[str, Any]:
         """Returns the whole diagnosis except the grid as plain data, scores x 100."""
         search, further = self.answer, self.further
-        causes = []
-        for cause in search.explanations:
-            chance, alike = search.chance(cause.best.count), list(map(self._plain, cause.alike))
-            causes.append({**self._plain(cause.best), "alike": alike, "chance": chance})
+        explanations = [
+            {**self._plain(best), "alike": list(map(self._plain, best.alike)), "chance": search.chance(best.count)}
+            for best in search.explanations
+        ]
         own = {axis.name: str(axis.values[0]) for axis in self.grid.axes}
         return {
             "model": self.model,
@@ -135,12 +133,12 @@ class Diagnosis(Judgement):
             "verdict": self.verdict,
             "sentence": self.sentence,
             "default": {**self._plain(search.default), "setting": own},
-            "explanations": causes,
+            "explanations": explanations,
             "nearest": self._plain(search.nearest),
             "nearest_single": self._plain(search.nearest_single),
             "settings": self.search.settings,
             "choices": {axis.name: [str(value) for value in axis.values] for axis in self.grid.axes},
-            "further": further and self.beyond and {**vars(further), "settings": self.beyond.settings},
+            "further": further and further.to_dict(),
             "remarks": [*_remarks(self.answer), *self.facts, *self.claim.notes],
             "notes": list(self.notes),
             "seconds": self.seconds,
@@ -232,16 +230,18 @@ def _verdict(search: Search, beyond: Search | None) -> str:
         return f"Your setting gives {lower}: there is no gap to explain."
     own = f"Your setting {_result(search, default)}."
     if search.explanations:
-        best = search.explanations[0].best
+        best = search.explanations[0]
         words, gives = setting(best), _result(search, best)
         if best.count > 1:
             together = f"{_COUNTS.get(best.count, best.count)} together do: {words} ({gives})."
             return f"No single choice explains {lower}. {together} {own}"
         comes = f"comes from {words}, which {gives}" if len(best.scores) == 1 else f"come from {words}"
-        return f"{subject} {comes}. {best.changes[0].default} {_result(search, default)}."
+        axis = best.changes[0].axis
+        yours = f" ({axis.label_of(axis.values[0])})" if axis.values else ""
+        return f"{subject} {comes}. Your setting{yours} {_result(search, default)}."
     sentences = [f"None of {search.settings:,} settings gives {lower}. {own}"]
     if search.coincidences:
-        count = search.coincidences[0].best.count
+        count = search.coincidences[0].count
         sentences = [
             f"No simple setting gives {lower}. Changing {count} choices at once does, but that gives "
             f"{100 * search.chance(count):.0f} % of all numbers nearby, so it explains nothing. {own}"
@@ -265,10 +265,9 @@ def _remarks(search: Search) -> list[str]:
         return []
     if not search.explanations:
         return [_ELSEWHERE]
-    first = search.explanations[0]
-    best = first.best
+    best = search.explanations[0]
     sentences = [change.meaning for change in best.changes if change.meaning]
-    if alike := [setting(candidate) for candidate in first.alike if candidate.count == best.count]:
+    if alike := [setting(candidate) for candidate in best.alike if candidate.count == best.count]:
         sentences.append(f"The claim fits {'; and '.join(alike)} equally well.")
     chance = search.chance(best.count)
     if chance >= WEAK:
@@ -308,7 +307,7 @@ def _subject(claim: Claim) -> str:
         numbers = f"The {len(claim.values)} claimed numbers ({', '.join(claim.tasks)})"
         return numbers if claim.row is None else f"The numbers of {claim.row.name}"
     (value,) = claim.values
-    number = f"{value} {value.on}"
+    number = f"{value} {'as the average' if value.task == AVERAGE else f'on {value.task}'}"
     return f"The claimed {number}" if claim.row is None else f"The {number} of {claim.row.name}"
 
 
@@ -335,31 +334,14 @@ def _result(search: Search, candidate: Candidate) -> str:
 
 
 def facts(claim: Claim, identity: Identity) -> list[str]:
-    """Returns what published documents state, as sentences: first how the model differs from the published one."""
-    row, use = claim.row, identity.use
-    of_model = identified_checkpoint(identity.name, pooling=use.pooling, weights_sha256=identity.weights_sha256)
-    of_row = checkpoint_of_system(row.row.system) if row else None
-    printed = row.row.notes if row else ()
-    expected = of_row or of_model
-    if expected is None:
-        return list(printed)
-    name, sentences = expected.name, []
-    if row and of_model and of_row and of_model.name != of_row.name:
-        sentences.append(f"{row.name} is a row of {of_row.hub or name}; you measured {identity.name}.")
-    if expected == of_model:
-        sentences += [
-            f"Your {what} differ from those that {name} was scored with (SHA-256 {own[:12]}…)."
-            for what, is_same, own in expected.files_compared(identity.weights_sha256, identity.tokenizer_sha256)
-            if not is_same
-        ]
-    template = use.own_template.name if use.own_template else ""
-    for what, theirs, yours, source in (
-        ("pooling", expected.pooling, use.pooling, f" ({expected.pooling_source})"),
-        ("template", expected.template, template, ""),
-    ):
-        if theirs and theirs != yours:
-            sentences.append(f"{name} was scored with {what} {theirs}{source}; you use {yours or 'none'}.")
-    return [*sentences, *printed]
+    """Returns what is published about the claimed row, as sentences: first whether it is of another model."""
+    if claim.row is None:
+        return []
+    of_row = checkpoint_of_system(claim.row.row.system)
+    of_model = identified_checkpoint(identity.name, weights_sha256=identity.weights_sha256)
+    is_other = of_row and of_model and (of_row.hub or of_row.name) != (of_model.hub or of_model.name)
+    other = f"{claim.row.name} is a row of {of_row.hub or of_row.name}; you measured {identity.name}."
+    return [*([other] if is_other else []), *claim.row.row.notes]
 
 
 def likely_templates(claim: Claim, model: str) -> tuple[str, ...]:

@@ -120,13 +120,15 @@ def along(axes: Sequence[Axis], dimensions: Sequence[str], scores: Scores) -> Sc
 class Candidate:
     """A setting: how it differs from yours, and a score for each claimed number.
 
-    `distance` is the largest difference to a claimed number; the setting `fits` if all are within tolerance.
+    `distance` is the largest difference to a claimed number; the setting `fits` if all are within tolerance. The
+    claim cannot distinguish it from the less simple ones in `alike`, which print the same numbers.
     """
 
     changes: tuple[Change, ...]
     scores: tuple[float, ...]
     distance: float
     fits: bool
+    alike: "tuple[Candidate, ...]" = field(default=(), compare=False)
 
     @property
     def count(self) -> int:
@@ -137,14 +139,6 @@ class Candidate:
     def choices(self) -> dict[str, str]:
         """The changed values by the names of their axes."""
         return {change.axis.name: str(change.value) for change in self.changes}
-
-
-@dataclass(frozen=True)
-class Cause:
-    """Settings that print the same numbers, so that the claim cannot distinguish them; the simplest is `best`."""
-
-    best: Candidate
-    alike: tuple[Candidate, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -165,17 +159,17 @@ class Search:
         return self._candidate(0)
 
     @property
-    def explanations(self) -> tuple[Cause, ...]:
+    def explanations(self) -> tuple[Candidate, ...]:
         """The settings that give the claim, none of whose changes could be left out, simplest first.
 
         Several changes explain nothing if as many would give most claims nearby.
         """
-        return tuple(cause for cause in self._fitting if cause.best.count not in self._vacuous)
+        return tuple(candidate for candidate in self._fitting if candidate.count not in self._vacuous)
 
     @property
-    def coincidences(self) -> tuple[Cause, ...]:
+    def coincidences(self) -> tuple[Candidate, ...]:
         """The other settings that give the claim: as many changes would give nearly every number."""
-        return tuple(cause for cause in self._fitting if cause.best.count in self._vacuous)
+        return tuple(candidate for candidate in self._fitting if candidate.count in self._vacuous)
 
     @cached_property
     def nearest(self) -> Candidate:
@@ -259,19 +253,19 @@ class Search:
         return np.array([[getattr(value, name)] for value in self.claim.values])
 
     @cached_property
-    def _fitting(self) -> tuple[Cause, ...]:
+    def _fitting(self) -> tuple[Candidate, ...]:
         """All settings that give the claim; those that print the same numbers are one cause."""
         groups: dict[tuple[str, ...], list[Candidate]] = {}
         for candidate in self._minimal(self._ordered(np.flatnonzero(self._fits))):
             printed = zip(candidate.scores, self.claim.values, strict=True)
             key = tuple(f"{score:.{value.decimals}f}" for score, value in printed)
             groups.setdefault(key, []).append(candidate)
-        return tuple(Cause(best, tuple(alike)) for best, *alike in groups.values())
+        return tuple(replace(best, alike=tuple(alike)) for best, *alike in groups.values())
 
     @cached_property
     def _vacuous(self) -> set[int]:
         """The numbers of changes that would give most claims nearby."""
-        counts = {cause.best.count for cause in self._fitting}
+        counts = {candidate.count for candidate in self._fitting}
         return {count for count in counts if count > 1 and self.chance(count) > _EVERY_OTHER}
 
     def _minimal(self, settings: NDArray[np.intp]) -> Iterator[Candidate]:
@@ -305,12 +299,14 @@ class Further:
     """What was searched beyond the grid.
 
     Attributes:
-        tried: the ways that were tried.
+        search: the claim compared with your setting alone and with the ways that were tried.
+        tried: their names.
         untried: the ways that were left out, with why if it was not for the time.
         sentences: the number of sentences that were encoded.
         seconds: how long it took.
     """
 
+    search: Search
     tried: list[str] = field(default_factory=list)
     untried: list[str] = field(default_factory=list)
     sentences: int = 0
@@ -326,3 +322,9 @@ class Further:
             left = [*self.untried[:_MOST_NAMED], *([f"{more} more"] if more > 0 else [])]
             note += f" Not tried for lack of time (--budget) or memory: {'; '.join(left)}."
         return note
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the fields as plain data, with the number of settings for the search."""
+        return {name: value for name, value in vars(self).items() if name != "search"} | {
+            "settings": self.search.settings
+        }

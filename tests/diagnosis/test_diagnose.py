@@ -33,7 +33,7 @@ def number(claim: str) -> float:
 
 
 def best_changes(diagnosis: Diagnosis) -> dict[str, str]:
-    return diagnosis.search.explanations[0].best.choices
+    return diagnosis.search.explanations[0].choices
 
 
 def on_sample(encoder: Any, claim: Any, **options: Any) -> Diagnosis:
@@ -62,7 +62,7 @@ def test_a_score_is_traced_back_to_the_choices_that_it_was_taken_with(
     claim = score(tiny_bert, **choice)["sample"]
     found = on_sample(sb.load(tiny_bert, device="cpu"), claim, lengths=[8, 12], tolerance=0.001)
     assert best_changes(found) == {name: str(value) for name, value in choice.items()}
-    assert found.search.explanations[0].best.distance < 1e-3
+    assert found.search.explanations[0].distance < 1e-3
 
 
 def test_your_own_setting_is_the_default(tiny_bert: Path) -> None:

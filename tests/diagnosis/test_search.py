@@ -70,7 +70,7 @@ def test_explanations_are_minimal_and_the_simplest_comes_first(
     scores: list, claim: str, expected: list[dict[str, str]]
 ) -> None:
     found = search(claim, tolerance=0.05, STS16=scores)
-    best = [cause.best for cause in found.explanations]
+    best = found.explanations
     assert [candidate.choices for candidate in best][: len(expected)] == expected
     assert best[0].count == len(expected[0])
     assert found.default.fits == (expected == [{}])
@@ -81,7 +81,7 @@ def test_explanations_are_minimal_and_the_simplest_comes_first(
 def test_several_numbers_must_fit_together() -> None:
     other = [[50, 50], [51, 50], [60, 50], [61, 50]]
     found = search({"STS16": 82.00, "STS12": 51.00}, STS16=SCORES, STS12=other)
-    assert found.explanations[0].best.choices == {"metric": "pearson"}
+    assert found.explanations[0].choices == {"metric": "pearson"}
     nothing = search({"STS16": 82.00, "STS12": 60.00}, STS16=SCORES, STS12=other)
     assert not nothing.explanations
 
@@ -115,7 +115,7 @@ def test_many_changes_that_would_give_any_number_explain_none() -> None:
     grid = Grid((poolings, aggregations, average_axis(("STS16",))), {"STS16": scores})
     found = Search(grid, read_claim("71.00").about(("STS16",)))
     assert not found.explanations
-    assert found.coincidences[0].best.count == 2
+    assert found.coincidences[0].count == 2
     assert found.chance(2) > 0.5
 
 
@@ -123,7 +123,7 @@ def test_what_has_no_score_is_no_setting() -> None:
     nan = float("nan")
     found = search("82.00", STS16=[[80.00, nan], [nan, nan], [70.00, nan], [nan, 82.00]])
     assert found.settings == 3
-    assert found.explanations[0].best.count == 4
+    assert found.explanations[0].count == 4
     # A choice that does not affect a task is not varied.
     scores = np.array([80.0, 70.0]).reshape(2, 1, 1, 1, 1)
     assert Search(Grid(AXES, {"STS16": scores}), read_claim("80.00").about(("STS16",))).settings == 2
@@ -149,11 +149,11 @@ def test_a_way_is_left_out_if_part_of_its_changes_would_do() -> None:
     ways = {(a,): [[60.00, 1], [2, 3]], (a, b): [[60.001, 1], [2, 3]], (c, b): [[4, 60.02], [2, 3]]}
     grid = grid_of(SCORES).beyond({way: {"STS16": array(scores)} for way, scores in ways.items()})
     found = Search(grid, read_claim("60.00", 0.05).about(("STS16",)))
-    assert [cause.best.choices for cause in found.explanations] == [
+    assert [cause.choices for cause in found.explanations] == [
         {"template": "a"},
         {"template": "c", "rules": "b", "similarity": "euclidean", "normalize": "True"},
     ]
-    assert [cause.best.count for cause in found.explanations] == [1, 4]
+    assert [cause.count for cause in found.explanations] == [1, 4]
     assert found.settings == 1 + 3 * 4
     assert grid.frame.loc[grid.frame["variation"] == "template a", "changes"].tolist() == [1, 3, 2, 4]
     assert (found.default.scores, found.nearest_single.changes[0].axis) == ((80.0,), TEMPLATE)

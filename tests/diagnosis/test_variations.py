@@ -94,7 +94,7 @@ def diagnose(encoder: Any, claim: str, data: StsData, **options: Any) -> Diagnos
 
 def changes(diagnosis: Diagnosis) -> dict[str, str]:
     assert diagnosis.explained, diagnosis.verdict
-    return diagnosis.answer.explanations[0].best.choices
+    return diagnosis.answer.explanations[0].choices
 
 
 BARE = read_template("promptbert").model_copy(update={"rules": ()})
@@ -129,7 +129,7 @@ def test_a_planted_change_is_found_with_the_option_that_gives_it(
     assert changes(found) == (planted if expected is None else expected)
     assert remark in " ".join([*found.remarks, found.sentence])
     assert found.answer is not found.search
-    frame = found.frame[found.frame["variation"] == found.answer.explanations[0].best.changes[0].label]
+    frame = found.frame[found.frame["variation"] == found.answer.explanations[0].changes[0].label]
     assert np.abs(frame["score"] - float(claim.rstrip("%"))).min() < 1e-3
     if model == "default":
         assert found.further is not None
@@ -211,7 +211,7 @@ def test_no_cause_is_named_that_was_not_planted(toy_data: Any, tmp_path: Path, s
     found = diagnose(mine, claim(), data, lengths=None, tolerance=5e-5)
     assert found.explained == bool(planted), found.verdict
     causes = found.answer.explanations
-    candidates = [candidate for cause in causes for candidate in (cause.best, *cause.alike)]
-    named = {name for each in candidates if each.count == causes[0].best.count for name in each.choices}
+    candidates = [candidate for cause in causes for candidate in (cause, *cause.alike)]
+    named = {name for each in candidates if each.count == causes[0].count for name in each.choices}
     innocent = {"prompt", "prompt_name", "prompts", "attention", "attention_mask", "max_length"}
     assert not named & innocent

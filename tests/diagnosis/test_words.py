@@ -64,27 +64,8 @@ def test_the_table_and_the_data_have_the_claim_your_setting_and_what_explains_it
 MINILM = checkpoints()["all-minilm-l6-v2"].weights_sha256
 
 
-@pytest.mark.parametrize(
-    ("claim", "identity", "first"),
-    [
-        (
-            "row:unsup-simcse-bert-base",
-            Identity("princeton-nlp/unsup-simcse-bert-base-uncased", "transformer", own_use("avg")),
-            "unsup-simcse-bert-base was scored with pooling cls_before_pooler (README",
-        ),
-        (
-            "row:unsup-simcse-bert-base",
-            Identity("minilm", "transformer", own_use("avg"), weights_sha256=MINILM),
-            "is a row of princeton-nlp/unsup-simcse-bert-base-uncased; you measured minilm.",
-        ),
-        (
-            "STS16=78.99",
-            Identity("minilm", "transformer", own_use("cls"), weights_sha256=MINILM, tokenizer_sha256="0" * 64),
-            "Your tokenizer's files differ from those that all-minilm-l6-v2 was scored with",
-        ),
-    ],
-)
-def test_the_first_fact_is_how_the_model_differs_from_the_published_one(
-    claim: str, identity: Identity, first: str
-) -> None:
-    assert first in facts(read_claim(claim), identity)[0]
+def test_the_first_fact_is_that_the_row_is_of_another_model() -> None:
+    identity = Identity("minilm", "transformer", own_use("avg"), weights_sha256=MINILM)
+    first, *_ = facts(read_claim("row:unsup-simcse-bert-base"), identity)
+    assert "is a row of princeton-nlp/unsup-simcse-bert-base-uncased; you measured minilm." in first
+    assert facts(read_claim("STS16=78.99"), identity) == []

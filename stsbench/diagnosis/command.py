@@ -36,11 +36,8 @@ def diagnose(
     model: Annotated[
         str | None, model_option("--model", "-m", help="The model, as in `stsbench run`; by default `minilm`.")
     ] = None,
-    vectors: Annotated[Path | None, model_option(help="Saved vectors, a .npy matrix; needs --sentences.")] = None,
-    sentences: Annotated[
-        Path | None, model_option(help="The sentences of --vectors or --like, one a line.")
-    ] = None,
     like: Annotated[str | None, model_option(help=_LIKE)] = None,
+    sentences: Annotated[Path | None, model_option(help="The sentences of --like, one a line.")] = None,
     other: Annotated[
         str | None, model_option("--or", help="Another model, or @REVISION, that may have given the vectors.")
     ] = None,
@@ -82,15 +79,15 @@ def diagnose(
     from stsbench.scoring.settings import choose_protocol
     from stsbench.scoring.subjects import RecordedModel
 
-    use, choices, models = Use(**vars(loading)), choose_protocol(protocol or "simcse"), [model] if model else []
+    use, choices = Use(**vars(loading)), choose_protocol(protocol or "simcse")
     if like is not None:
-        if run or claim or vectors or data:
-            raise UserError("--like explains vectors: leave out RUN, --claim, --vectors and --data.")
+        if run or claim or data:
+            raise UserError("--like explains vectors: leave out RUN, --claim and --data.")
         _diagnose_like(like, model or choose_models(use)[0].name, use, sentences, other, budget, output)
-    if other is not None:
-        raise UserError("--or needs --like: it names another model that may have given those vectors.")
+    if other is not None or sentences is not None:
+        raise UserError("--or and --sentences need --like: they are about the vectors to explain.")
     if run is not None:
-        if model or vectors or use != Use():
+        if model or use != Use():
             raise UserError("RUN determines the model and its use: leave out the options of the model.")
         record = load_run(run)
         claim = claim or f"row:{rows_to_check(record)[0].name}"
@@ -99,10 +96,7 @@ def diagnose(
             stated = {name: getattr(own, name) for name in ("aggregation", "metric", "similarity")}
             choices = choose_protocol(own.name, **stated)
     else:
-        chosen = choose_models(use, models=models, vectors=vectors, sentences=sentences)
-        if len(chosen) > 1:
-            raise UserError("--model and --vectors cannot go together: diagnose one of them.")
-        encoder = chosen[0].load()
+        encoder = choose_models(use, models=[model] if model else [])[0].load()
     if claim is None:
         raise UserError("name the number with --claim, such as 76.25; only a RUN of a published model needs none.")
     with progress_bars(quiet=output.quiet) as progress:

@@ -87,11 +87,6 @@ class DiagnosisData:
         """All sentences: of each set all first sides, then all second sides."""
         return [sentence for pairs in self.sets for sentence in sentences_in(pairs.data)]
 
-    def places(self) -> list[slice]:
-        """Returns for each set the place of its sentences among all."""
-        ends = np.cumsum([2 * len(pairs.data.pairs) for pairs in self.sets]).tolist()
-        return [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
-
 
 def choose_tasks(
     claim: Claim, tasks: str | StsData | Sequence[str | StsData], data: str | Path | None
@@ -160,18 +155,6 @@ def _read(task: str, text: str | None, protocol: Protocol, data_dirs: Sequence[P
         second = load_sts(task, "test", f"{variant}-v2", data_dirs).pairs["pair_id"]
         splits[SECOND_TEST] = np.flatnonzero((own == "test") & data.pairs["pair_id"].isin(second))
     return TaskPairs(data, text, splits)
-
-
-def readable_by(encoder: Encoder, data: DiagnosisData, text: str) -> DiagnosisData:
-    """Returns the data for which saved vectors suffice: all, or the tasks in one text and their default split."""
-    if encoder.identity.kind != "vectors":
-        return data
-    try:
-        encoder.tokenize(data.sentences)
-    except UserError:
-        note = "Not tried: other splits and texts, because their sentences have no vectors."
-        return replace(data, sets=tuple(data.own(text)), notes=(*data.notes, note))
-    return data
 
 
 @dataclass(frozen=True)

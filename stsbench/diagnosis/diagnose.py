@@ -37,9 +37,8 @@ from stsbench.diagnosis.data import (
     encode_all,
     meanings_of_lengths,
     read_pairs,
-    readable_by,
 )
-from stsbench.diagnosis.result import Diagnosis, facts, likely_templates
+from stsbench.diagnosis.result import Diagnosis, facts
 from stsbench.diagnosis.search import WEAK, Further, Grid, Scores, Search, along
 from stsbench.diagnosis.variations import Way, other_ways, with_poolings
 from stsbench.encoders.fitted import normalize
@@ -125,7 +124,9 @@ def build_grid(
     names = (POOLING.name, MAX_LENGTH.name, *CROSSED)
     scores: dict[str, Scores] = {}
     views: list[tuple[TaskPairs, slice, Scores]] = []
-    for pairs, place in zip(data.sets, data.places(), strict=True):
+    end = 0
+    for pairs in data.sets:
+        place = slice(end, end := end + 2 * len(pairs.data.pairs))
         sizes = [1 if name == AGGREGATION.name and not pairs.has_subsets else len(values[name]) for name in names]
         shape = (len(texts) if pairs.text else 1, *sizes, len(pairs.splits))
         of_task = scores.setdefault(pairs.data.task, np.full(shape, np.nan))
@@ -178,7 +179,6 @@ def search_further(
     data: DiagnosisData,
     known: Container[str],
     *,
-    likely: Container[str],
     protocol: Protocol,
     seconds: float,
     use_cache: bool,
@@ -189,7 +189,7 @@ def search_further(
     No forward pass starts after `seconds`.
     """
     passes: dict[Any, list[Way]] = defaultdict(list)
-    for way in other_ways(encoder, gap=search.default.distance, likely=likely):
+    for way in other_ways(encoder, search.default.distance):
         passes[way.forward_pass].append(way)
     tasks = sorted(data.own(protocol.text), key=lambda pairs: len(pairs.data.pairs))
     begun, scores = time.perf_counter(), dict[tuple[Change, ...], dict[str, Scores]]()
@@ -312,7 +312,6 @@ def diagnose(
     pairs = read_pairs(chosen, protocol, [Path(folder) for folder in data_dirs])
     stages.done("data")
     asked, identity = asked.about(pairs.tasks), encoder.identity
-    pairs = readable_by(encoder, pairs, protocol.text)
     stages.done("hash")
     encoded = encode_all(encoder, pairs.sentences, lengths=lengths, use_cache=use_cache, progress=progress)
     stages.done("encode")
@@ -326,7 +325,6 @@ def diagnose(
             search,
             pairs,
             encoded.vectors,
-            likely=likely_templates(asked, identity.name),
             protocol=protocol,
             seconds=budget,
             use_cache=use_cache,

@@ -186,14 +186,13 @@ class Setting:
 
     way: Steps
     read: Read
-    reading: Steps
     errors: Errors = field(repr=False)
     floor: float = FLOOR
 
     @property
     def changes(self) -> Steps:
         """The changes of your setting, without the precision."""
-        return (*(step for step in self.way if step.axis != "precision"), *self.reading)
+        return tuple(step for step in self.way if step.axis != "precision")
 
     @property
     def objective(self) -> float:
@@ -237,14 +236,11 @@ class Machine:
         own = self.encoder.use.pooling
         network, places = self.encoder.network, ("avg", "cls_before_pooler", "last", "max")
         names = [own, *places, "cls_avg", "weighted_avg", "avg_top2", "avg_first_last", "avg_static_last"]
-        names += [*(["cls"] if network.head or network.has_pooler else []), "words"]
+        names += [*(["cls"] if network.head or network.has_pooler else []), "sentence"]
         layers = range(-2, -number_of_layers(self.encoder) - 2, -1)
         names += [f"{place}@{layer}" for layer in layers for place in places]
         names += [f"{name}{PADDED}" for name in (own, *places)]
-        return {
-            name: parse_pooling("avg" if name == "words" else name.removesuffix(PADDED))
-            for name in dict.fromkeys(names)
-        }
+        return {name: parse_pooling(name.removesuffix(PADDED)) for name in dict.fromkeys(names)}
 
     @cached_property
     def steps(self) -> list[Step]:
@@ -318,16 +314,14 @@ class Machine:
 
     @staticmethod
     def _widths(lengths: Sequence[int], batches: str, longest: int | None) -> list[int]:
-        widths = np.zeros(len(lengths), dtype=int)
-        if batches in _BATCHES:
-            size, is_sorted = _BATCHES[batches]
-            order = np.argsort(-np.array(lengths), kind="stable") if is_sorted else np.arange(len(lengths))
-            for start in range(0, len(order), size):
-                batch = order[start : start + size]
-                widths[batch] = np.array(lengths)[batch].max()
-        elif batches:
-            widths = np.maximum(lengths, longest or 0)
-        return widths.tolist()
+        if not batches:
+            return [0] * len(lengths)
+        widths, (size, is_sorted) = np.array(lengths), _BATCHES.get(batches, (1, False))
+        order = np.argsort(-widths, kind="stable") if is_sorted else np.arange(len(widths))
+        for start in range(0, len(order), size):
+            batch = order[start : start + size]
+            widths[batch] = widths[batch].max()
+        return np.maximum(widths, (longest or 0) if batches == _FULL else 0).tolist()  # type: ignore[no-any-return]
 
     def vectors(self, inputs: Sequence[Input]) -> dict[str, FloatMatrix]:
         """Returns for each pooling the vectors of inputs, shape (inputs, dimensions)."""
@@ -358,7 +352,7 @@ class Machine:
             states = network.run(ids, torch.ones_like(ids) if seen else mask, padding=padding, all_layers=True)
             for name, reading in self.poolings.items():
                 end = ids.shape[1] if name.endswith(PADDED) else None
-                spans = [row.words if name == "words" else reading.span(end or len(row.ids)) for row in batch]
+                spans = [reading.span(end or len(row.ids), copies=[row.words]) for row in batch]
                 columns = torch.tensor(spans, device=ids.device) + (0 if end else starts[:, None])
                 read: Any = read_vectors(reading, states.hidden_states, columns.clamp(min=0))
                 if reading.head:

@@ -209,15 +209,16 @@ class VectorSearch:
 
     def _add(self, way: Steps) -> None:
         own, feed = self.machine.encoder.use.pooling, feed_of(way)
+        way = tuple(step for step in way if step.fields)  # how the output is read is found anew
         floor = max(FLOOR, self.noise.get(feed.precision, (0.0, 0.0))[0])
         self.tried[feed] = []
         for read, errors in self._errors(feed, np.arange(len(self.rows))).items():
             pooling = read.pooling.removesuffix(PADDED)
-            words = "averages without the special tokens" if pooling == "words" else f"uses pooling {pooling}"
+            words = "averages without the special tokens" if pooling == "sentence" else f"uses pooling {pooling}"
             steps = [Step("pooling", words)] if pooling != own else []
             steps += [Step("dimensions", f"keeps the {read.part} {self.width} dimensions")] if read.part else []
             steps += [Step("order", "returns the rows in another order")] if read.is_moved else []
-            self.tried[feed].append(Setting(way, read, (*self.other, *steps), errors, floor))
+            self.tried[feed].append(Setting((*way, *self.other, *steps), read, errors, floor))
 
     def _measure_noise(self, precisions: Sequence[Step]) -> None:
         """Measures by how much each precision moves short sentences: the median and the largest error."""
@@ -341,7 +342,7 @@ def _answer(search: VectorSearch, best: Setting, yours: Setting, subject: str) -
         agree = candidate.errors <= largest
         rows.append(
             {
-                "setting": ", ".join(step.words for step in (*candidate.way, *candidate.reading)) or "yours",
+                "setting": ", ".join(step.words for step in candidate.way) or "yours",
                 "agree": int(agree.sum()),
                 "error of these": float(candidate.errors[agree].max(initial=0.0)),
                 "median error": float(np.median(candidate.errors)),

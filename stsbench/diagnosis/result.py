@@ -12,12 +12,7 @@ from stsbench.diagnosis.axes import AVERAGE_OF, TEXT, Claim
 from stsbench.diagnosis.search import NEIGHBOURHOOD, WEAK, Candidate, Further, Grid, Search
 from stsbench.encoders.protocol import Identity
 from stsbench.judging.verdicts import Judgement
-from stsbench.published.catalogue import (
-    checkpoint_named_like,
-    checkpoint_of_system,
-    identified_checkpoint,
-    known_checkpoint,
-)
+from stsbench.published.catalogue import checkpoint_of_system, identified_checkpoint
 from stsbench.records.kinds import AVERAGE
 from stsbench.render.table import Style, Table, Tables
 
@@ -342,10 +337,3 @@ def facts(claim: Claim, identity: Identity) -> list[str]:
     is_other = of_row and of_model and (of_row.hub or of_row.name) != (of_model.hub or of_model.name)
     other = f"{claim.row.name} is a row of {of_row.hub or of_row.name}; you measured {identity.name}."
     return [*([other] if is_other else []), *claim.row.row.notes]
-
-
-def likely_templates(claim: Claim, model: str) -> tuple[str, ...]:
-    """Returns the templates that the model and the claimed row are known to use."""
-    of_row = checkpoint_of_system(claim.row.row.system) if claim.row else None
-    entries = (of_row, known_checkpoint(model) or checkpoint_named_like(model))
-    return tuple(entry.template for entry in entries if entry and entry.template)

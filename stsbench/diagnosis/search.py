@@ -318,13 +318,12 @@ class Further:
         count, ways = len(self.tried), "way" if len(self.tried) == 1 else "ways"
         note = f"Beyond the grid: {count} other {ways}, {self.sentences:,} sentences, {self.seconds:.1f} s."
         if self.untried:
-            more = len(self.untried) - _MOST_NAMED
-            left = [*self.untried[:_MOST_NAMED], *([f"{more} more"] if more > 0 else [])]
-            note += f" Not tried for lack of time (--budget) or memory: {'; '.join(left)}."
+            more = f"; {len(self.untried) - _MOST_NAMED} more" if len(self.untried) > _MOST_NAMED else ""
+            named = "; ".join(self.untried[:_MOST_NAMED]) + more
+            note += f" Not tried for lack of time (--budget) or memory: {named}."
         return note
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the fields as plain data, with the number of settings for the search."""
-        return {name: value for name, value in vars(self).items() if name != "search"} | {
-            "settings": self.search.settings
-        }
+        fields = {name: value for name, value in vars(self).items() if name != "search"}
+        return {**fields, "settings": self.search.settings}

@@ -6,7 +6,6 @@ name it in `other_ways`. The search, the verdict, the table and the JSON need no
 
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -115,18 +114,15 @@ class Way:
         return own.with_use(**changes) if changes else own
 
 
-def other_ways(encoder: Encoder, *, gap: float = 0.0, likely: Container[str] = ()) -> list[Way]:
+def other_ways(encoder: Encoder, gap: float) -> list[Way]:
     """Returns the ways to try, the most plausible and cheapest first.
 
-    Args:
-        encoder: the model; its use is yours.
-        gap: the difference between the claim and your setting's score, in points.
-        likely: templates that the model or the claimed row is known to use.
+    `gap` is the difference between the claim and your setting's score, in points.
     """
     own, kinds = Way(encoder.identity.use), list[Callable[[Any, Way], Iterator[Way]]]([_rules])
     if isinstance(encoder, TransformerEncoder):
         own = Way(encoder.use)
-        kinds = [_no_prompt, _prompt_names, _rules, _layers, _kernels, _masks, partial(_templates, likely=likely)]
+        kinds = [_no_prompt, _prompt_names, _rules, _layers, _kernels, _masks, _templates]
         is_likely = gap < _LOST_BY_PRECISION or _stated_precision(encoder) not in {"", FP32}
         kinds.insert(1 if is_likely else len(kinds), _precisions)
     ways = [way for kind in kinds for way in kind(encoder, own)]
@@ -216,16 +212,14 @@ def _masks(encoder: TransformerEncoder, own: Way) -> Iterator[Way]:
             yield own.changed(_MASK, mask, attention_mask=mask)
 
 
-def _templates(encoder: TransformerEncoder, own: Way, likely: Container[str]) -> Iterator[Way]:
-    """Yields the known templates that the encoder can read, the likely ones first."""
+def _templates(encoder: TransformerEncoder, own: Way) -> Iterator[Way]:
+    """Yields the known templates that the encoder can read."""
     mine = own.use.own_template
     if mine is not None:
         pooling = "avg" if parse_pooling(own.use.pooling).is_of_template else own.use.pooling
         yield own.changed(_TEMPLATE, NO_TEMPLATE, template=None, pooling=pooling)
     templates = map(read_template, template_names())
-    for template in sorted(
-        templates, key=lambda t: (t.name not in likely, len(t.texts), t.pooling == "last", t.name)
-    ):
+    for template in sorted(templates, key=lambda t: (len(t.texts), t.pooling == "last", t.name)):
         is_plain = template.texts == (f"{{{SENTENCE}}}",) and not template.rules and template.subtract == "no"
         if is_plain or (mine is not None and mine.digest == template.digest):
             continue

@@ -43,7 +43,7 @@ def test_a_number_is_read_with_its_digits_on_either_scale(text: str, printed: st
     [
         ("", "cannot read the claim ''"),
         ("good", "cannot read 'good' in the claim: write a number"),
-        ("STS16=high", "cannot read 'high' in the claim"),
+        ("STS16=high", "cannot read 'STS16=high' in the claim"),
         ("76,25", "cannot read the claim '76,25': give one number"),
         ("STS16=81.21,STS2016=80", "cannot read the claim .*: give one number, a number for each task"),
         ("STS18=80", r"there is no task 'STS18': did you mean STS1\d"),

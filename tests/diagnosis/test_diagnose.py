@@ -11,9 +11,8 @@ import pytest
 
 import stsbench as sb
 from stsbench.base.errors import UserError
-from stsbench.data.benchmarks import load_sample, load_sts
+from stsbench.data.benchmarks import load_sample
 from stsbench.diagnosis.result import Diagnosis
-from stsbench.encoders.simple import SavedVectors
 
 
 def score(folder: Path, tasks: str = "sample", *, data: Path | None = None, **choices: Any) -> dict[str, str]:
@@ -136,24 +135,6 @@ def test_a_callable_and_your_own_pairs_are_diagnosed(
     assert any("has no poolings or maximum lengths to choose from" in note for note in found.notes)
     with pytest.raises(UserError, match="a claim about data of your own is one number"):
         sb.diagnose(hash_encode, "STS16=50", data=mine)
-
-
-def test_saved_vectors_of_the_test_split_are_enough(
-    hash_encode: Callable[..., Any], benchmark_folder: Path, tmp_path: Path
-) -> None:
-    dirs, pairs = [benchmark_folder], load_sts("STS-B", data_dirs=[benchmark_folder]).pairs
-    texts = sorted({*pairs["sentence1"], *pairs["sentence2"]})
-    np.save(tmp_path / "v.npy", hash_encode(texts))
-    sentences = tmp_path / "s.txt"
-    sentences.write_text("\n".join(texts) + "\n", encoding="utf-8")
-    record = sb.evaluate(hash_encode, "STS-B", protocol=sb.protocol(metric="pearson"), data_dirs=dirs)
-    claim = f"STS-B={100 * (record.scores[0].value or 0):.4f}%"
-    found = sb.diagnose(SavedVectors(tmp_path / "v.npy", sentences), claim, data_dirs=dirs)
-    assert best_changes(found) == {"metric": "pearson"}
-    assert any("Not tried: other splits and texts" in note for note in found.notes)
-    sentences.write_text("\n".join([*texts[1:], "something else"]) + "\n", encoding="utf-8")
-    with pytest.raises(UserError, match="lacks 1 of the"):
-        sb.diagnose(SavedVectors(tmp_path / "v.npy", sentences), claim, data_dirs=dirs)
 
 
 def test_another_split_and_text_are_found(tiny_bert: Path, benchmark_folder: Path) -> None:

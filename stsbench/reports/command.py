@@ -23,6 +23,9 @@ def report(
     tolerance: Annotated[
         float, typer.Option(min=0, max=100, help="The allowed difference from the published value in points.")
     ] = 0.05,
+    like: Annotated[
+        str | None, typer.Option(help="The checkpoint whose vectors a server's run should have, as in `diagnose`.")
+    ] = None,
     title: Annotated[str, typer.Option(help="The page's title; by default the models' names.")] = "",
     analyse: Annotated[
         bool,
@@ -69,6 +72,7 @@ def report(
             paper=paper,
             against=against,
             tolerance=tolerance,
+            like=like,
             title=title,
             analyse=analyse,
             interval=interval,

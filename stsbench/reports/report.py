@@ -13,6 +13,8 @@ from stsbench.base.errors import UserError
 from stsbench.base.machine import source_date
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
+from stsbench.diagnosis.like import diagnose_vectors
+from stsbench.encoders.load import Model
 from stsbench.judging.compare import compare
 from stsbench.judging.comparison import difference_text
 from stsbench.judging.published import AUTO, TOLERANCE, check_published, known_checkpoint, rows_to_check
@@ -32,6 +34,7 @@ from stsbench.reports.training import seed_distributions, training
 from stsbench.reports.write import require_replaceable, write_report
 from stsbench.scoring.recompute import require_recomputed
 from stsbench.scoring.settings import Intervals
+from stsbench.scoring.subjects import RecordedModel
 from stsbench.statistics import DEPENDENCE, Dependence
 from stsbench.sweeps.experiment import EXPERIMENT
 
@@ -53,6 +56,7 @@ def report(
     paper: str | None = None,
     against: str = AUTO,
     tolerance: float = TOLERANCE,
+    like: Model | None = None,
     title: str = "",
     analyse: bool = True,
     interval: Dependence = DEPENDENCE,
@@ -72,6 +76,8 @@ def report(
             tables in its order.
         against: the published row to check against, as in `check`.
         tolerance: the allowed difference from a published value, in points.
+        like: the checkpoint whose vectors the runs' models, such as servers, should give; the page names the
+            setting that gives theirs, as `diagnose_vectors` does.
         title: the page's title; by default the models' names.
         analyse: whether to analyse and compare up to five runs.
         interval: which pairs depend on each other, in analyses and comparisons. The intervals of the runs are
@@ -101,6 +107,8 @@ def report(
     how = Intervals(interval)
     checks, unchecked = _checks(named, against, tolerance)
     parts = [verdicts(checks, unchecked, tolerance)]
+    if like is not None:
+        parts.append(Filled(likenesses(named, like, progress)))
     kinds = None
     differences: dict[str, str] = {}
     if chosen:
@@ -122,7 +130,10 @@ def report(
         *(reproducibility(named), missing),
     ]
     standings = {label: standing(record) for label, record in named.items()} if len(named) <= FEW else {}
-    top = summary(named, standings, checks, differences, findings(standings, kinds, how.level))
+    likened = next((part.parts for part in details if part and part.name == "like"), ())
+    causes = [Pointer(part.text[0], part.name) for part in likened]
+    pointers = [*causes, *findings(standings, kinds, how.level)]
+    top = summary(named, standings, checks, differences, pointers)
     folded = (replace(part, fold="open" if part.name == "scores" else "closed") for part in details if part)
     sections = (_with_known_links(top, details), *folded)
     heading = title or _title(named, chosen.title if chosen else "")
@@ -238,6 +249,20 @@ def verdicts(checks: Mapping[str, Check], missing: Sequence[str], tolerance: flo
     points = tuple(check.sentence for check in checks.values())
     section = Section("checks", "Verdicts", (text,) if tables else (), tuple(tables), points=points)
     return Filled(section, tuple(missing))
+
+
+def likenesses(runs: Runs, reference: Model, progress: Progress) -> Section:
+    """Returns which way of using a checkpoint gives the vectors of each run's model."""
+    parts, captions = [], ("Settings, the nearest first", "Sentences that differ most")
+    for number, (label, record) in enumerate(runs.items(), 1):
+        likeness = diagnose_vectors(reference, RecordedModel(record.model).base, progress=progress)
+        tables = (
+            replace(table, name=f"like-{number}-{place}", caption=f"{caption}: {label}")
+            for place, (table, caption) in enumerate(zip(likeness.table(), captions, strict=True), 1)
+        )
+        text = (replace(likeness, subject=label).sentence, *likeness.notes)
+        parts.append(Section(f"like-{number}", label, text, tuple(tables)))
+    return Section("like", "Vectors compared with the checkpoint's", parts=tuple(parts))
 
 
 def analyses(

@@ -106,6 +106,18 @@ def test_the_command_compares_a_server_and_saved_vectors(
             assert (answer["explained"], "cuts the end beyond 32" in answer["sentence"]) == (True, code == 1)
 
 
+def test_a_report_of_a_served_model_names_the_cause(plain: Any, tmp_path: Path) -> None:
+    own, encoder = plain("bert")
+    with serving(lambda sentences: own.vectors(sentences, pooling="avg")) as server:
+        run = sb.evaluate(server.model, "sample", use_cache=False)
+        page = sb.report(run, tmp_path / "page", like=encoder, analyse=False)
+    named = f"{run.model.name} uses pooling avg: with that, 50 of 50 vectors agree"
+    assert named in page.read_text(encoding="utf-8")
+    tables = [page.with_name("tables") / f"like-1-{place}.csv" for place in (1, 2)]
+    first, second = (table.read_text(encoding="utf-8").splitlines()[:2] for table in tables)
+    assert (first[1].startswith("uses pooling avg,50,"), second[0]) == (True, "sentence,your error,nearest")
+
+
 def test_the_assertion_names_the_cause(plain: Any) -> None:
     own, encoder = plain("bert")
     half = own.vectors(list(SENTENCES), precision="bfloat16")

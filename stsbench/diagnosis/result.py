@@ -50,12 +50,9 @@ class Diagnosis(Judgement):
     @property
     def answer(self) -> Search:
         """The search that explains the claim with the fewest changes, in the grid or beyond it."""
-        if self.further is None or not self.further.search.explanations or self.search.default.fits:
-            return self.search
-        beyond = self.further.search
-        within = self.search.explanations
-        fewer = not within or beyond.explanations[0].count < within[0].count
-        return beyond if fewer else self.search
+        searches = [self.search, *([self.further.search] if self.further else [])]
+        explaining = [search for search in searches if search.explanations]
+        return min(explaining, key=lambda search: search.explanations[0].count, default=self.search)
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -76,7 +73,7 @@ class Diagnosis(Judgement):
     @property
     def verdict(self) -> str:
         """Which choice explains the claim in words, or that none does and how far off the nearest is."""
-        return _verdict(self.answer, self.further and self.further.search)
+        return _verdict(self.answer, self.further.search if self.further else None)
 
     @property
     def sentence(self) -> str:
@@ -332,8 +329,11 @@ def facts(claim: Claim, identity: Identity) -> list[str]:
     """Returns what is published about the claimed row, as sentences: first whether it is of another model."""
     if claim.row is None:
         return []
-    of_row = checkpoint_of_system(claim.row.row.system)
-    of_model = identified_checkpoint(identity.name, weights_sha256=identity.weights_sha256)
-    is_other = of_row and of_model and (of_row.hub or of_row.name) != (of_model.hub or of_model.name)
-    other = f"{claim.row.name} is a row of {of_row.hub or of_row.name}; you measured {identity.name}."
-    return [*([other] if is_other else []), *claim.row.row.notes]
+    theirs = checkpoint_of_system(claim.row.row.system)
+    yours = identified_checkpoint(identity.name, weights_sha256=identity.weights_sha256)
+    sentences = []
+    if theirs and yours and theirs.hub != yours.hub:
+        sentences.append(
+            f"{claim.row.name} is a row of {theirs.hub or theirs.name}; you measured {identity.name}."
+        )
+    return [*sentences, *claim.row.row.notes]

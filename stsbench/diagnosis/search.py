@@ -68,7 +68,7 @@ class Grid:
             sizes = np.broadcast_shapes(*(part.shape for part in parts))
             scores[task] = np.full((len(parts), *sizes), np.nan)
             for place, part in enumerate(parts):
-                scores[task][(place, *map(slice, part.shape))] = part
+                scores[task][place][tuple(map(slice, part.shape))] = part
         return Grid((replace(WAY, values=((), *ways)), *self.axes), scores)
 
     def changes(self, places: NDArray[np.integer]) -> NDArray[np.int64]:

@@ -227,8 +227,7 @@ def _templates(encoder: TransformerEncoder, own: Way) -> Iterator[Way]:
             encoder.with_template(template).tokenize(["a"])
         except UserError:  # its tokenizer has no mask, for example
             continue
-        fields = {"template": template, "prompt": "", "pooling": template.reading}
-        yield own.changed(_TEMPLATE, template.name, **fields)
+        yield own.changed(_TEMPLATE, template.name, template=template, prompt="", pooling=template.reading)
 
 
 def _precisions(encoder: TransformerEncoder, own: Way) -> Iterator[Way]:

@@ -289,7 +289,8 @@ def read_claim(claim: str | float | Mapping[str, float], tolerance: float | None
     numbers = [_number(part.strip()) for part in text.split(",") if part.strip()]
     tasks = [task for task, *_ in numbers]
     if len(set(tasks)) < len(tasks) or (len(tasks) > 1 and "" in tasks) or not tasks:
-        raise UserError(f"cannot read the claim {text!r}: give one number, or a number for each task.")
+        example = "a number for each task (STS16=81.21,SICK-R=77.58)"
+        raise UserError(f"cannot read the claim {text!r}: give one number, {example}, or row:NAME.")
     # Nobody claims correlations of at most 1 %: such numbers are on the scale from 0 to 1, if all are.
     is_small = all(abs(score) <= 1 and decimals > 1 for _, score, decimals in numbers) and "%" not in text
     if is_small:

@@ -71,7 +71,7 @@ VERBS: dict[str, tuple[list[Any], set[str], set[str]]] = {
     "diagnose": (
         [sb.diagnose],
         {"encoder"},
-        {"run", "model", "vectors", "sentences", "like", "other"},
+        {"run", "model", "sentences", "like", "other"},
     ),
     "explain": (
         [sb.explain],

@@ -106,9 +106,8 @@ def report(
     keep_colours(list(named))
     how = Intervals(interval)
     checks, unchecked = _checks(named, against, tolerance)
-    parts = [verdicts(checks, unchecked, tolerance)]
-    if like is not None:
-        parts.append(Filled(likenesses(named, like, progress)))
+    likened = [] if like is None else [likenesses(named, like, progress)]
+    parts = [verdicts(checks, unchecked, tolerance), *map(Filled, likened)]
     kinds = None
     differences: dict[str, str] = {}
     if chosen:
@@ -130,8 +129,7 @@ def report(
         *(reproducibility(named), missing),
     ]
     standings = {label: standing(record) for label, record in named.items()} if len(named) <= FEW else {}
-    likened = next((part.parts for part in details if part and part.name == "like"), ())
-    causes = [Pointer(part.text[0], part.name) for part in likened]
+    causes = [Pointer(part.text[0], part.name) for section in likened for part in section.parts]
     pointers = [*causes, *findings(standings, kinds, how.level)]
     top = summary(named, standings, checks, differences, pointers)
     folded = (replace(part, fold="open" if part.name == "scores" else "closed") for part in details if part)

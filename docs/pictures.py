@@ -7,6 +7,9 @@ commands in `PICTURES`, from runs of the packaged all-MiniLM-L6-v2. Writes `docs
 `NAME-dark.png`, and beside them `pictures.json`: by which version and commands they were made, and the hashes of
 the pages and of the pictures. All of it is to be committed; `tests/docs/test_pictures.py` fails when the version
 is not the package's. No sentence of a data set is shown: pairs are those of the sample that comes with stsbench.
+
+With `--screens FOLDER` it writes the first screens of the same pages on a desktop and on a phone there, to look at
+them; with `--site build/docs`, that of the documentation, too.
 """
 
 import argparse
@@ -24,14 +27,16 @@ from PIL import Image
 
 import stsbench as sb
 from stsbench.base.files import atomic_path
-from stsbench.cli.app import commands
 
 HERE = Path(__file__).parent
 PLACE = HERE / "_static"
 RECORD = "pictures.json"
-WIDTH = 1100
+WIDTH = 1280
 SCHEMES = {"light": 1, "dark": 0}
 """What Chromium calls the two preferences."""
+
+SCREENS = {"desktop": (1440, 900), "phone": (390, 844)}
+"""Widths and heights in pixels."""
 
 COLOURS = 256
 """Of a picture: enough for letters and plain areas, at a third of the bytes."""
@@ -60,7 +65,7 @@ class Picture:
     command: str
     page: str
     runs: tuple[str, ...]
-    height: int = 760
+    height: int = 780
 
 
 PICTURES = {
@@ -69,23 +74,26 @@ PICTURES = {
         "explore sample/minilm sample/minilm-64 --out pairs.html",
         "pairs.html",
         ("sample/minilm", "sample/minilm-64"),
-        height=1200,
+        height=860,
     ),
     "board": Picture(
         "board runs --out board.html",
         "board.html",
         ("runs/minilm", "runs/minilm-64", "runs/minilm-cls"),
-        height=1280,
+        height=720,
     ),
 }
-"""By the name of the pictures. Without its command in stsbench a picture is left out."""
+"""By the name of the pictures."""
 
 
 def main() -> None:
     """Take the pictures that are named, or all of them."""
     parser = argparse.ArgumentParser(description="Take the pictures of README and the documentation.")
     parser.add_argument("names", nargs="*", help="which; by default all")
-    names = parser.parse_args().names or list(PICTURES)
+    parser.add_argument("--screens", type=Path, help="write first screens of a desktop and a phone to this folder")
+    parser.add_argument("--site", type=Path, help="the folder of the built documentation, for --screens")
+    options = parser.parse_args()
+    names = options.names or list(PICTURES)
     if unknown := [name for name in names if name not in PICTURES]:
         sys.exit(f"there is no picture {', '.join(unknown)}: choose from {', '.join(PICTURES)}.")
     browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -96,30 +104,42 @@ def main() -> None:
         folder = Path(scratch)
         for name in names:
             picture = PICTURES[name]
-            if picture.command.split()[0] not in commands():
-                print(f"{name}: left out, as stsbench has no such command.")
+            commands = made(picture, folder)
+            if options.screens:
+                take_screens(browser, name, folder / picture.page, options.screens)
                 continue
-            record[name] = taken(browser, name, picture, folder)
+            record[name] = taken(browser, name, folder / picture.page, picture.height) | {"commands": commands}
             with atomic_path(PLACE / RECORD) as path:
                 path.write_text(json.dumps(record, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    if options.screens and options.site:
+        take_screens(browser, "docs", options.site / "index.html", options.screens)
 
 
-def taken(browser: str, name: str, picture: Picture, folder: Path) -> dict[str, object]:
-    """Make a page and take its pictures; return what the record says of them."""
+def made(picture: Picture, folder: Path) -> list[str]:
+    """Make a page in a folder; return the commands."""
     measurements = [f"run {RUNS[run]} --out {run}" for run in picture.runs]
     for run, measurement in zip(picture.runs, measurements, strict=True):
         if not (folder / run).exists():
             stsbench(f"{measurement} --quiet", folder)
     stsbench(picture.command, folder)
-    page = folder / picture.page
+    return [f"stsbench {command}" for command in (*measurements, picture.command)]
+
+
+def taken(browser: str, name: str, page: Path, height: int) -> dict[str, object]:
+    """Take the pictures of a page for the documentation; return the hashes of all, and the version."""
     images = {}
     for scheme, number in SCHEMES.items():
         image = PLACE / f"{name}-{scheme}.png"
-        take(browser, page, image, number, picture.height)
+        take(browser, page, image, number, (WIDTH, height))
         images[image.name] = sha256(image.read_bytes()).hexdigest()
-    commands = [f"stsbench {command}" for command in (*measurements, picture.command)]
-    shown = sha256(page.read_bytes()).hexdigest()
-    return {"version": sb.__version__, "commands": commands, "page": shown, "pictures": images}
+    return {"version": sb.__version__, "page": sha256(page.read_bytes()).hexdigest(), "pictures": images}
+
+
+def take_screens(browser: str, name: str, page: Path, folder: Path) -> None:
+    """Take a page's first screens of a desktop and of a phone, in light colours."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for screen, size in SCREENS.items():
+        take(browser, page, folder / f"{name}-{screen}.png", SCHEMES["light"], size)
 
 
 def stsbench(command: str, folder: Path) -> None:
@@ -130,8 +150,8 @@ def stsbench(command: str, folder: Path) -> None:
     )
 
 
-def take(browser: str, page: Path, target: Path, scheme: int, height: int) -> None:
-    """Take a picture of a page's first screen."""
+def take(browser: str, page: Path, target: Path, scheme: int, size: tuple[int, int]) -> None:
+    """Take a picture of a page's first screen, of a width and height in pixels."""
     with tempfile.TemporaryDirectory() as profile, atomic_path(target) as picture:
         options = [
             "--headless=new",
@@ -144,7 +164,7 @@ def take(browser: str, page: Path, target: Path, scheme: int, height: int) -> No
             "--virtual-time-budget=5000",
             f"--user-data-dir={profile}",
             f"--blink-settings=preferredColorScheme={scheme}",
-            f"--window-size={WIDTH},{height}",
+            f"--window-size={size[0]},{size[1]}",
             f"--screenshot={picture}",
         ]
         subprocess.run([browser, *options, page.resolve().as_uri()], check=True, capture_output=True)

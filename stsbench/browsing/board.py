@@ -55,7 +55,7 @@ FACTS = (
     Fact("dimensions", "Dimensions", 0, "Dimensions of a sentence vector.", shown=True),
     Fact("ms", "ms per sentence", 3, "Encoding time per encoded sentence, without cached ones.", shown=True),
     Fact("seconds", "Seconds", 1, "Duration of the run."),
-    Fact("created", "Measured", None, "Date and time of the run (UTC).", shown=True),
+    Fact("created", "Measured", None, "Date and time of the run (UTC)."),
     Fact("stsbench", "stsbench", None, "Version of stsbench."),
 )
 """The columns beside the scores, in order."""

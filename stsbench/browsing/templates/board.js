@@ -15,7 +15,7 @@
     const inOrder = [...tasks.entries()].sort(([, one], [, other]) => other.is_average - one.is_average);
     inOrder.forEach(([place, { name, is_average: isAverage }]) => {
       const what = isAverage ? "The mean of its tasks" : "The score on the task";
-      list.push([`s${place}`, name, 2, `${what} x 100, with its ${PERCENT} interval below.`, true]);
+      list.push([`s${place}`, name, 2, `${what} x 100, with its ${PERCENT} interval as a bar; point at it for the numbers.`, true]);
       if (letters[name]) list.push([`g${place}`, tasks.length > 1 ? `Groups of ${name}` : "Groups", null, `Runs that share a letter do not differ significantly on ${name} (${ALPHA}, corrected for all pairs).`, true]);
     });
     return [...list, ...data.facts.map(({ name, heading, decimals, help, shown }) => [name, heading, decimals, help, shown])];
@@ -95,9 +95,9 @@
   };
   const compare = () => {
     const places = picked(), { runs, compared } = section(), box = by("sentence");
+    by("two").hidden = !places.length;
     if (places.length < 2) {
-      const text = places.length ? `${runs[places[0]].name} is ticked: tick a second run.` : "Tick two runs in the table to compare them.";
-      box.replaceChildren(make("p", text, { dir: "auto" }));
+      box.replaceChildren(make("p", places.length ? `${runs[places[0]].name} is ticked: tick a second run.` : "", { dir: "auto" }));
       return;
     }
     const found = sentence(...places), [a, b] = found ? [found.a, found.b] : places;
@@ -158,7 +158,8 @@
     }
     if (digits === null) return make("td", own, { className: "text", dir: "auto" });
     const field = make("td", number(own, digits), { className: own === null ? "num missing" : "num" }), score = scored(line, id);
-    if (score && score[1] !== null) field.append(bar(id, score), make("span", `[${number(score[1])}, ${number(score[2])}]`, { className: "limits" }));
+    if (score && score[1] !== null) field.append(bar(id, score), make("span", ` [${number(score[1])}, ${number(score[2])}]`, { className: section().columns[Number(id.slice(1))].is_headline ? "limits" : "spoken" }));
+    if (score && score[1] !== null) field.title = `${PERCENT} interval: ${number(score[1])} to ${number(score[2])}`;
     return field;
   };
   const body = (list, titles) => {
@@ -187,8 +188,8 @@
   const numericFacts = () => data.facts.filter(({ name, decimals }) => decimals !== null && section().runs.some((run) => run[name] !== null && run[name] !== undefined));
   const axes = () => {
     const facts = numericFacts().map(({ name }) => name), tasks = section().columns.map((_, index) => `s${index}`);
-    // By default the cost in which runs differ most.
-    const values = (name) => new Set(section().runs.map((run) => run[name])).size;
+    // By default the cost of the table in which runs differ most.
+    const values = (name) => column(name)[4] * new Set(section().runs.map((run) => run[name])).size;
     const x = facts.includes(state.x) ? state.x : facts.toSorted((one, other) => values(other) - values(one))[0];
     return { facts, tasks, x, y: tasks.includes(state.y) ? state.y : `s${section().columns.findIndex((task) => task.is_headline)}` };
   };

@@ -8,7 +8,7 @@
   // Of each column: its heading, how many decimals it is shown with (none for text), what it is.
   const of = (end) => (two ? ` ${end.toUpperCase()}` : "");
   const COLUMNS = [
-    ["task", "Task", null, "The task; of a pair in several tasks, all of them."],
+    ["task", "Task", null, "The task; a pair in several tasks has all of them below its item."],
     ["subset", "Subset", null, "The subset of the task."],
     ["gold", "Gold", 2, "The similarity that human raters gave."],
     ["label", "Label", null, "The label that human raters gave."],
@@ -28,7 +28,7 @@
     ...ends.map((end) => [`rank_${end}`, `Rank${of(end)}`, 1, "Percentage of pairs with a lower similarity; ties count half."]),
   ];
   // The table shows what fits beside the sentences; an open pair and the saved files have every column.
-  const IN_TABLE = new Set(["task", "subset", "gold", "label", ...ends.flatMap((end) => [`similarity_${end}`, `prediction_${end}`, `score_${end}`, `missed_${end}`]), two ? "gain" : "influence_a"]);
+  const IN_TABLE = new Set(["subset", "gold", "label", ...ends.flatMap((end) => [`similarity_${end}`, `prediction_${end}`, `score_${end}`, `missed_${end}`]), two ? "gain" : "influence_a"]);
   const PRESETS = two
     ? [["Most gained by B", { verdict: "", sort: "-gain" }], ["Most lost by B", { verdict: "", sort: "gain" }], ["Only A wrong", { verdict: "a", sort: "-gain" }], ["Only B wrong", { verdict: "b", sort: "gain" }]]
     : [["Most costly pairs", { verdict: "", sort: "influence_a" }], ["Wrong pairs", { verdict: "wrong", sort: "influence_a" }]];
@@ -69,9 +69,8 @@
     for (const [name, value] of said) {
       const column = name.slice(3);
       if (Object.hasOwn(USUAL, name)) state[name] = value;
-      else if (name.startsWith("in.") && has(column)) {
-        state.ranges[column] = Table.range(value);
-      } else if (name.startsWith("is.") && Object.hasOwn(names, column) && names[column].includes(value)) state.kept[column] = value;
+      else if (name.startsWith("in.") && has(column)) state.ranges[column] = Table.range(value);
+      else if (name.startsWith("is.") && Object.hasOwn(names, column) && names[column].includes(value)) state.kept[column] = value;
     }
     if (!Object.hasOwn(choices, state.task) || state.task === "length") state.task = "0";
     if (!Object.hasOwn(VERDICTS, state.verdict)) state.verdict = "";
@@ -170,7 +169,7 @@
   const cell = (name, row) => {
     const field = make("td", "", { className: name.startsWith("missed") ? "text missed" : isText(name) ? "text" : "num", dir: "auto" });
     field.dataset.name = heading[name];
-    field.append(make("span", name === "task" ? row.map((item) => word(name, item)).join(", ") : isText(name) ? value(row, name) : number(value(row, name), decimals[name])));
+    field.append(make("span", isText(name) ? value(row, name) : number(value(row, name), decimals[name])));
     return field;
   };
   const head = (list) => {
@@ -182,12 +181,12 @@
   const body = (rows, list) => {
     by("rows").querySelector("tbody").replaceChildren(...page.pageOf(rows, PAGE).map((items) => {
       const [item] = items, row = make("tr", "", { className: items.includes(Number(state.open || "NaN")) ? "open" : "" });
-      const open = make("button", columns.item_id[item], { type: "button" });
-      open.dataset.item = String(item);
+      const open = make("button", columns.item_id[item], { type: "button", value: String(item) });
       // A click beside a marked text keeps the mark.
       row.addEventListener("click", () => { if (getSelection().isCollapsed) { state.open = String(item); show(); by("detail-title").focus(); } });
       row.append(make("td"));
       row.firstChild.append(open);
+      if (chosen().tasks.length > 1) row.firstChild.append(make("small", items.map((own) => word("task", own)).join(", ")));
       if (data.sentences) {
         const sides = make("td", "", { className: "sentences" });
         for (const side of sidesOf(item)) sides.append(make("span", data.sentences[side], { dir: "auto" }));
@@ -436,7 +435,7 @@
     const item = state.open, buttons = () => [...by("rows").querySelectorAll("tbody button")];
     state.open = "";
     show();
-    (buttons().find((button) => button.dataset.item === item) ?? buttons()[0])?.focus();
+    (buttons().find((button) => button.value === item) ?? buttons()[0])?.focus();
   });
 
   const table = () => {

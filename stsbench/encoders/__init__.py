@@ -1,8 +1,8 @@
 """Text to vectors: what can encode sentences, and the planner and the cache that make it cheap.
 
 The verbs are `load` (in `load`: from a name, a path or a callable to an `Encoder`), `embed` (in `plan`: from an
-encoder and texts to `Embeddings`) and `fit` (in `fit`: from vectors to a whitening or a flow). Read `protocol`
-first, then `use`, `plan` and `cache`.
+encoder and texts to `Embeddings`; in `load`: to an array; in `embedded`: to a file) and `fit` (in `fit`: from
+vectors to a whitening or a flow). Read `protocol` first, then `use`, `plan` and `cache`.
 
 `prompts` and `template` are the text around a sentence. The encoders are `transformer` (its files: `checkpoint`,
 `weights`, `sentence_transformers`; its text: `tokenizer`, `rendering`; its vectors: `network`, `poolers`,

@@ -82,8 +82,8 @@ class CacheFile:
 Vectors = dict[bytes, NDArray[np.float32]]  # by the key of their token sequence
 
 
-class Known:
-    """What is known of some texts: what the cache has, if it is used, and what is added.
+class VectorStore:
+    """The token sequences and vectors of some texts: cached ones, if the cache is used, and new ones.
 
     Attributes:
         texts: the token sequence of each text, by its key.
@@ -99,14 +99,14 @@ class Known:
         self._unsaved: list[bytes] = []
 
     def recall(self, texts: Sequence[str]) -> list[str]:
-        """Looks texts up in the cache; returns those of which it lacks something."""
+        """Reads texts and their vectors from the cache; returns the texts that it lacks, or lacks vectors of."""
         for cache in self._caches.values():
             self.texts |= cache.texts([text for text in texts if text not in self.texts])
         self._recall_vectors(self.texts)
         return [text for text in texts if text not in self.texts or not self.has(self.texts[text].sequence)]
 
     def has(self, sequence: bytes) -> bool:
-        """Returns whether the vectors of a token sequence are known."""
+        """Returns whether there are vectors of a token sequence, for every pooling."""
         return all(sequence in vectors for vectors in self.vectors.values())
 
     def add_texts(self, texts: Mapping[str, CachedText]) -> None:
@@ -122,13 +122,13 @@ class Known:
         self._unsaved += sequences
 
     def save(self) -> None:
-        """Writes added vectors to the cache."""
+        """Writes new vectors to the cache."""
         for pooling, cache in self._caches.items():
             cache.add_vectors({key: self.vectors[pooling][key] for key in self._unsaved})
         self._unsaved = []
 
     def close(self) -> None:
-        """Writes added texts to the cache, and deletes its oldest files if it is too large."""
+        """Writes new texts to the cache, and deletes its oldest files if it is too large."""
         for cache in self._caches.values():
             cache.add_texts(self._new_texts)
             touch_and_trim(cache.path, self._max_bytes)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from stsbench.base.errors import UserError
 from stsbench.base.machine import require_memory
 from stsbench.base.progress import Progress, silent
-from stsbench.encoders.cache import CachedText, Known, Vectors
+from stsbench.encoders.cache import CachedText, Vectors, VectorStore
 from stsbench.encoders.fitted import FittedEncoder, processed, whiten
 from stsbench.encoders.fitted import normalize as to_unit_length
 from stsbench.encoders.protocol import (
@@ -120,30 +120,30 @@ def embed(
         return replace(plain, vectors=dict.fromkeys(poolings, _processed(mapped, plain.rows, encoder, normalize)))
     seconds = {"tokenize": 0.0, "load": 0.0, "encode": 0.0}
     distinct = list(dict.fromkeys(texts))
-    known = Known(encoder.identity, poolings, use_cache=use_cache and encoder.identity.is_cached)
+    store = VectorStore(encoder.identity, poolings, use_cache=use_cache and encoder.identity.is_cached)
     with _timed(seconds, "tokenize"):
-        new = known.recall(distinct)
+        new = store.recall(distinct)
     with _timed(seconds, "load"):
         if new:
             encoder.prepare(weights=True)
     with _timed(seconds, "tokenize"):
         tokenized = encoder.tokenize(new) if new else Tokenized([], [], [])  # not even the tokenizer is loaded
         keys = [_sequence_key(sequence) for sequence in tokenized.sequences]
-        known.add_texts(dict(zip(new, map(CachedText, keys, tokenized.lengths, tokenized.truncated), strict=True)))
-        _require_unchanged(encoder, known, distinct)
+        store.add_texts(dict(zip(new, map(CachedText, keys, tokenized.lengths, tokenized.truncated), strict=True)))
+        _require_unchanged(encoder, store, distinct)
     sequences = dict(zip(keys, tokenized.sequences, strict=True))
-    work = [(key, sequence) for key, sequence in sequences.items() if not known.has(key)]
+    work = [(key, sequence) for key, sequence in sequences.items() if not store.has(key)]
     with _timed(seconds, "encode"):
-        tokens, padded = _encode(encoder, work, known, progress)
-        known.close()
-    of_texts = [known.texts[text] for text in texts]
+        tokens, padded = _encode(encoder, work, store, progress)
+        store.close()
+    of_texts = [store.texts[text] for text in texts]
     row_of = {key: row for row, key in enumerate(dict.fromkeys(text.sequence for text in of_texts))}
     rows = np.array([row_of[text.sequence] for text in of_texts], dtype=np.int64)
     return Embeddings(
         rows=rows,
         vectors={
             pooling: _processed(_matrix(vectors, list(row_of), encoder), rows, encoder, normalize)
-            for pooling, vectors in known.vectors.items()
+            for pooling, vectors in store.vectors.items()
         },
         lengths=np.array([text.length for text in of_texts], dtype=np.int64),
         truncated=np.array([text.truncated for text in of_texts], dtype=bool),
@@ -167,45 +167,45 @@ def _processed(
     return vectors if dimensions is None else whiten(vectors, vectors[rows], dimensions or None).astype(np.float32)
 
 
-def _matrix(known: Vectors, keys: Sequence[bytes], encoder: Encoder) -> FloatMatrix:
-    widths = sorted({len(known[key]) for key in keys})
+def _matrix(vectors: Vectors, keys: Sequence[bytes], encoder: Encoder) -> FloatMatrix:
+    widths = sorted({len(vectors[key]) for key in keys})
     if len(widths) > 1:
         raise UserError(f"{encoder.identity.name} returned vectors of {widths[0]} and of {widths[-1]} dimensions.")
-    return np.stack([known.pop(key) for key in keys]) if keys else np.empty((0, 0), dtype=np.float32)
+    return np.stack([vectors.pop(key) for key in keys]) if keys else np.empty((0, 0), dtype=np.float32)
 
 
-def _encode(encoder: Encoder, work: Sequence[_Work], known: Known, progress: Progress) -> tuple[int, int]:
+def _encode(encoder: Encoder, work: Sequence[_Work], store: VectorStore, progress: Progress) -> tuple[int, int]:
     """Adds the vectors of new token sequences; returns the number of tokens, and of tokens with padding."""
     total, tokens, padded = sum(len(ids) for _, ids in work), 0, 0
     saved_at = time.monotonic()
     stage = f"encoding {len(work):,} sentence{'s' if len(work) > 1 else ''}"
     try:
-        for batch, matrices in _forward(encoder, work, tuple(known.vectors)):
+        for batch, matrices in _forward(encoder, work, tuple(store.vectors)):
             if not tokens:
                 size = len(work) * sum(matrix[0].nbytes for matrix in matrices.values() if len(matrix))
                 require_memory(size, f"the vectors of {len(work):,} sentences", "take fewer sentences at a time")
             for matrix in matrices.values():
                 _require_vectors(matrix, len(batch), encoder)
-            known.add_vectors([key for key, _ in batch], matrices)
+            store.add_vectors([key for key, _ in batch], matrices)
             tokens += sum(len(ids) for _, ids in batch)
             padded += len(batch) * max(len(ids) for _, ids in batch)
             if time.monotonic() - saved_at > _SAVE_EVERY_SECONDS:
-                known.save()
+                store.save()
                 saved_at = time.monotonic()
             progress(stage, tokens, total)
     finally:  # also after an error or an interrupt
-        known.save()
+        store.save()
     return tokens, padded
 
 
-def _require_unchanged(encoder: Encoder, known: Known, texts: Sequence[str]) -> None:
+def _require_unchanged(encoder: Encoder, store: VectorStore, texts: Sequence[str]) -> None:
     """Encodes some of the cached texts again if the model has no hash, as a server without a label."""
-    identity, (vectors, *_) = encoder.identity, known.vectors.values()
+    identity, (vectors, *_) = encoder.identity, store.vectors.values()
     if identity.weights_sha256 is None and vectors:
-        cached = [text for text in texts if known.texts[text].sequence in vectors]
+        cached = [text for text in texts if store.texts[text].sequence in vectors]
         again = sorted(cached, key=len, reverse=True)[:: max(1, len(cached) // _COMPARED)][:_COMPARED]
         (now,) = encoder.forward(encoder.tokenize(again).sequences, (identity.use.pooling,)).values()
-        before = np.stack([vectors[known.texts[text].sequence] for text in again])
+        before = np.stack([vectors[store.texts[text].sequence] for text in again])
         rows = [f"its vector of {text[:60]!r}" for text in again]
         advice = "Give it another --revision LABEL, or use --no-cache."
         require_unchanged(identity.name, before, now, rows, tolerance=_TOLERANCE, advice=advice)

@@ -45,7 +45,15 @@ from stsbench.render.formats import labels_beside
 from stsbench.render.page import ReportFigure, Section
 from stsbench.render.table import Result, interval, note_of
 from stsbench.scoring.settings import Intervals
-from stsbench.scoring.subjects import ScoredTask, Subject, Wanted, scored_tasks, texts_of, vectors_of
+from stsbench.scoring.subjects import (
+    ScoredTask,
+    SentenceVectors,
+    Subject,
+    Wanted,
+    scored_tasks,
+    texts_of,
+    vectors_of,
+)
 from stsbench.scoring.tasks import TaskSpec, read_pairs_of
 from stsbench.statistics.dependence import Sharing
 
@@ -269,7 +277,7 @@ class OfTexts(OfTasks):
 class OfVectors(OfTexts):
     """An analysis of the distinct sentences of tasks, a list of `ScoredVectors` per model."""
 
-    def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, Sequence[ScoredVectors]]:
+    def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, Any]:
         key = self.tasks, self.data, self.data_dirs
         return {
             name: self.read_once(partial(self._vectors, name, subject), "vectors", id(subject), *key)
@@ -277,17 +285,31 @@ class OfVectors(OfTexts):
         }
 
     def _vectors(self, name: str, subject: Subject) -> list[ScoredVectors]:
-        _, scored = self.scored(name, subject)
+        record, scored = self.scored(name, subject)
         sides = [np.concatenate([task.pairs[side] for task in scored]) for side in FOLDED]
         ends = np.cumsum([len(task.pairs) for task in scored])[:-1]
-        models = []
-        for task, chains in zip(scored, np.split(Sharing.of(*sides).components, ends), strict=True):
-            # Whitening is fitted on the sentences of one task, as often as they occur.
-            texts = self.texts(task)
-            sentences = [texts[number] for side in SENTENCES for number in task.pairs[side].tolist()]
-            models.append(ScoredVectors.of(task, vectors_of(subject, sentences, self.progress), chains))
-            models[-1].require_directions(name)
+        chains = np.split(Sharing.of(*sides).components, ends)
+        models = [
+            ScoredVectors.of(task, vectors, of_task)
+            for task, vectors, of_task in zip(scored, self.embedded(record, subject, scored), chains, strict=True)
+        ]
+        for model in models:
+            model.require_directions(name)
         return models
+
+    def embedded(self, record: RunRecord, subject: Subject, scored: Sequence[ScoredTask]) -> list[SentenceVectors]:
+        """Returns the vectors of the first and then the second sentences of each task, as rows of one matrix."""
+        texts = [
+            [known[number] for side in SENTENCES for number in task.pairs[side].tolist()]
+            for task, known in zip(scored, map(self.texts, scored), strict=True)
+        ]
+        if record.model.use.whiten is not None:
+            # Whitening is fitted on the sentences of one task, as often as they occur.
+            return [vectors_of(subject, of_task, self.progress) for of_task in texts]
+        every = [text for of_task in texts for text in of_task]
+        read = partial(vectors_of, subject, every, self.progress)
+        vectors, rows = self.read_once(read, "embedded", id(subject), self.tasks, self.data, self.data_dirs)
+        return [SentenceVectors(vectors, part) for part in np.split(rows, np.cumsum(list(map(len, texts)))[:-1])]
 
 
 class OfSentences(Analysis):

@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from stsbench.analysis.base import OfTexts, Row, in_columns, intervals_of
+from stsbench.analysis.base import OfVectors, Row, in_columns, intervals_of
 from stsbench.analysis.inputs import CORPUS, SEED, Answer, Estimates, parameter
 from stsbench.base.errors import UserError
 from stsbench.base.words import listed
 from stsbench.cli.options import LARGEST
 from stsbench.data.corpus import load_corpus
-from stsbench.data.tables import FOLDED, SENTENCES, folded_ids
+from stsbench.data.tables import FOLDED, folded_ids
 from stsbench.records.kinds import AVERAGE
 from stsbench.render.table import Table, Tables, interval, note_of
 from stsbench.scoring.settings import MARGIN, require_margin
@@ -79,7 +79,7 @@ class Scores(NamedTuple):
     terms: list[Floats]
 
 
-class Compress(OfTexts):
+class Compress(OfVectors):
     """Find the smallest vectors that keep the score: fewer dimensions, fewer bits per number.
 
     Dimensions (all, half, ... 16; leading, random or principal components) by number format (fp32, fp16, int8,
@@ -129,15 +129,12 @@ class Compress(OfTexts):
                 f"the vectors of {name} are whitened by each task's own sentences, so other sentences have no "
                 "comparable vectors: fit a whitening with `stsbench fit`, and measure that."
             )
-        texts = {number: text for task in tasks for number, text in self.texts(task).items()}
-        ids = np.concatenate([[task.pairs[side] for side in SENTENCES] for task in tasks], axis=1)
-        numbers, places = np.unique(ids, return_inverse=True)
+        embedded = self.embedded(record, subject, tasks)
+        pairs = np.concatenate([of_task.rows.reshape(2, -1) for of_task in embedded], axis=1)
         seen = np.isin(folded_ids(others), np.concatenate([task.pairs[side] for task in tasks for side in FOLDED]))
         calibration = [text for text, is_seen in zip(others, seen.tolist(), strict=True) if not is_seen]
-        sentences = [texts[number] for number in numbers.tolist()]
-        vectors, rows = vectors_of(subject, [*sentences, *calibration], self.progress)
-        pairs = rows[: len(numbers)][places.reshape(ids.shape)]
-        return PairedVectors(tasks, vectors, pairs, vectors[rows[len(numbers) :]])
+        of_others = vectors_of(subject, calibration, self.progress).each()
+        return PairedVectors(tasks, embedded[0].vectors, pairs, of_others)
 
     def measure(self, model: str, given: PairedVectors) -> Iterator[Row]:
         sizes = sizes_of(given.vectors.shape[1], self.sizes, model)

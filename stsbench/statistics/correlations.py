@@ -14,7 +14,6 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 Metric = Literal["spearman", "pearson", "kendall"]
@@ -116,10 +115,11 @@ def average_ranks(values: ArrayLike) -> Floats:
     [2.5, 1.0, 2.5]
     """
     samples = np.asarray(values, dtype=np.float64)
-    rows = np.atleast_2d(samples)
-    ranks = pd.DataFrame(rows.T).rank().to_numpy(dtype=np.float64).T.copy()
-    ranks[np.isnan(rows).any(axis=1)] = np.nan
-    return ranks.reshape(samples.shape)
+    ranks = np.empty(samples.shape)
+    for row, of_row in zip(np.atleast_2d(samples), np.atleast_2d(ranks), strict=True):
+        _, codes, sizes = np.unique(row, return_inverse=True, return_counts=True)
+        of_row[:] = np.nan if np.isnan(row).any() else (np.cumsum(sizes) - (sizes - 1) / 2)[codes]
+    return ranks
 
 
 def correlate_rows(gold: ArrayLike, samples: ArrayLike) -> tuple[Floats, Floats]:

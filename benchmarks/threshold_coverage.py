@@ -11,7 +11,7 @@ import argparse
 import numpy as np
 from scipy.stats import norm
 
-from stsbench.analysis.threshold import FALSE, PRECISION, RECALL, LabelledPairs, cutoff_of
+from stsbench.analysis.cutoffs import FALSE, PRECISION, RECALL, LabelledPairs, cutoff_of
 from stsbench.statistics.dependence import Sharing
 
 APART = 2.0

@@ -81,7 +81,7 @@ nitpick_ignore_regex = [
     ("py:class", r"stsbench\.(diagnosis\.search\.Search|training\.recipe\.Recipe|scoring\.subjects\.ScoredTask)"),
     (
         "py:class",
-        r"stsbench\.analysis\.(base\.Read|compress\.PairedVectors|inputs|stability\.Retyped|threshold\.LabelledPairs).*",
+        r"stsbench\.analysis\.(base\.Read|compress\.PairedVectors|inputs|stability\.Retyped|cutoffs\.LabelledPairs).*",
     ),
     (
         "py:class",

@@ -320,18 +320,23 @@ class OfSentences(Analysis):
     text = TEXT
     data_dirs = DATA_DIRS
 
-    def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, PairVectors]:
+    def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, Any]:
         ids = map(id, subjects.values())
         key = "pairs", *ids, self.task, self.split, self.text, self.data_dirs
-        data, vectors = self.read_once(partial(self._vectors, subjects), *key)
-        self.constants = {"task": data.task, "split": data.split, "text": data.text}
+        self.constants, vectors = self.read_once(partial(self._vectors, subjects), *key)
         return vectors
 
-    def _vectors(self, subjects: Mapping[str, Subject]) -> tuple[StsData, dict[str, PairVectors]]:
+    def read(self) -> StsData:
+        """Reads the pairs of the task, which all rows name."""
         data = read_pairs_of(self.task, self.split, self.text, self.data_dirs)
+        self.constants = {"task": data.task, "split": data.split, "text": data.text}
+        return data
+
+    def _vectors(self, subjects: Mapping[str, Subject]) -> tuple[Row, dict[str, PairVectors]]:
+        data = self.read()
         sentences, gold = sentences_in(data), data.pairs["gold"].to_numpy(float)
         texts, _ = pd.factorize(np.array(sentences, dtype=object))
-        return data, {
+        return self.constants, {
             name: PairVectors(*vectors_of(subject, sentences, self.progress), gold, texts)
             for name, subject in subjects.items()
         }

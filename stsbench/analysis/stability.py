@@ -3,42 +3,35 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from itertools import pairwise
 from typing import NamedTuple
 
 import pandas as pd
 
-from stsbench.analysis.base import Analysis, Row, intervals_of
-from stsbench.analysis.inputs import DATA_DIRS, INTERVALS, SEED, TASK, TEXT_HELP, Answer, Estimates, parameter
+from stsbench.analysis.base import OfSentences, Row, intervals_of
+from stsbench.analysis.inputs import INTERVALS, SEED, TEXT_HELP, Answer, Estimates, parameter
 from stsbench.base.errors import UserError
 from stsbench.cli.options import DATA
 from stsbench.data.sentences import sentences_in
 from stsbench.render.table import Table, Tables, place
 from stsbench.scoring.settings import Intervals
 from stsbench.scoring.subjects import Subject, vectors_of
-from stsbench.scoring.tasks import read_pairs_of
 from stsbench.statistics.correlations import average_ranks, is_undefined, spearman
 from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.influence import Floats, Linear, spearman_terms
 from stsbench.statistics.neighbours import pair_similarities
 from stsbench.statistics.seeds import generator
 
-Change = Callable[[str], str]
+FEW, MANY = "typos 5 %", "typos 10 %"
 
+FAR = 0.1  # A pair has moved if its rank changes by more than this share of all pairs
 _SHORTEST = 3  # Shorter words get no typo, which would often be another word
-
-_KEYS = ("qwertyuiopo", "asdfghjklk", "zxcvbnmn")
-_NEXT_KEY = {key: right for row in _KEYS for key, right in reversed(list(pairwise(row)))}
-"""The key to the right of each on an English keyboard, or to the left at the end of a row."""
-
-_FINAL = re.compile(r"(\s*[.!?]+)\s*$")
-
-FAR = 0.1
-"""A pair has moved if its rank changes by more than this share of all pairs."""
+_FINAL = re.compile(r"\s*[.!?]+\s*$")
+# The key to the right of each on an English keyboard, or to the left at the end of a row
+_NEXT_KEY = dict(zip("qwertyuiopasdfghjklzxcvbnm", "wertyuioposdfghjklkxcvbnmn", strict=True))
 
 
 class Retyped(NamedTuple):
-    """The n pairs of a task: gold scores, and by change cosines and the share of changed distinct sentences."""
+    """Gold scores of n pairs, and by change their cosines and the share of changed distinct sentences."""
 
     gold: Floats
     cosines: Mapping[str, Floats]
@@ -46,7 +39,7 @@ class Retyped(NamedTuple):
     sharing: Sharing
 
 
-class Stability(Analysis):
+class Stability(OfSentences):
     """Score the same pairs with typos, changed case, punctuation or white space.
 
     Returns:
@@ -60,28 +53,19 @@ class Stability(Analysis):
     [[19.9, 0.01]]
     """
 
-    answer = Answer(
-        "What do typos in 5 % of words do?", unit="points", rows={"change": "typos 5 %"}, column="difference"
-    )
+    answer = Answer("What do typos in 5 % of words do?", unit="points", rows={"change": FEW}, column="difference")
     reference = 0
-
-    task = TASK
     split: str = parameter("test", "The split.", panel=DATA)
     text: str = parameter("raw", TEXT_HELP, panel=DATA)
     seed = SEED
     intervals: Intervals | None = INTERVALS
-    data_dirs = DATA_DIRS
 
     def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, Retyped]:
-        data = read_pairs_of(self.task, self.split, self.text, self.data_dirs)
-        self.constants = {"task": data.task, "split": data.split, "text": data.text}
+        data = self.read()
         sentences, gold = sentences_in(data), data.pairs["gold"].to_numpy(float)
-        versions = {"": sentences}
-        versions |= {name: list(map(change, sentences)) for name, change in changes(self.seed).items()}
-        changed = {
-            name: len({old for old, new in zip(sentences, texts, strict=True) if old != new}) / len(set(sentences))
-            for name, texts in versions.items()
-        }
+        versions = {"": sentences} | {name: [*map(of, sentences)] for name, of in changes(self.seed).items()}
+        pairs = {name: set(zip(sentences, texts, strict=True)) for name, texts in versions.items()}
+        changed = {name: sum(old != new for old, new in of) / len(of) for name, of in pairs.items()}
         sharing = Sharing.of(sentences[: len(gold)], sentences[len(gold) :])
         models = {}
         for name, subject in subjects.items():
@@ -103,16 +87,9 @@ class Stability(Analysis):
             difference = Linear(score - before, {"": spearman_terms(gold, cosines) - terms})
             limits = estimates.limits(difference, len(gold), scale=100)
             moved = abs(average_ranks(cosines) - ranks) > FAR * len(ranks)
-            yield {
-                "change": change,
-                "pairs": len(gold),
-                "unchanged": 100 * before,
-                "score": 100 * score,
-                "difference": limits.pop("value"),
-                **limits,
-                "moved": float(moved.mean()),
-                "changed": given.changed[change],
-            }
+            row = {"change": change, "pairs": len(gold), "unchanged": 100 * before, "score": 100 * score}
+            row |= {"difference": limits["value"], "low": limits["low"], "high": limits["high"]}
+            yield row | {"moved": float(moved.mean()), "changed": given.changed[change]}
 
     def table(self) -> Tables:
         frame = self.frame
@@ -127,20 +104,15 @@ class Stability(Analysis):
         return {"difference × 100": self.frame.rename(columns={"change": "place", "difference": "value"})}
 
 
-def changes(seed: int = 0) -> dict[str, Change]:
-    """Returns the changes by name.
-
-    >>> {name: change("A cat sleeps.") for name, change in changes().items() if "typos" not in name}
-    {'lower case': 'a cat sleeps.', 'upper case': 'A CAT SLEEPS.', 'final punctuation': 'A cat sleeps', \
-'white space': ' A  cat  sleeps. '}
-    """
+def changes(seed: int = 0) -> dict[str, Callable[[str], str]]:
+    """Returns the changes by name."""
     return {
         "lower case": str.lower,
         "upper case": str.upper,
         "final punctuation": toggle_punctuation,
-        "white space": widen,
-        "typos 5 %": partial(misspell, share=0.05, seed=seed),
-        "typos 10 %": partial(misspell, share=0.10, seed=seed),
+        "white space": lambda text: f" {'  '.join(text.split())} " if text.strip() else text,
+        FEW: partial(misspell, share=0.05, seed=seed),
+        MANY: partial(misspell, share=0.10, seed=seed),
     }
 
 
@@ -148,20 +120,11 @@ def toggle_punctuation(text: str) -> str:
     """Removes a final `.`, `!` or `?`, or adds a full stop if there is none."""
     if not text.strip() or _FINAL.fullmatch(text):
         return text
-    without = _FINAL.sub("", text)
-    return without if without != text else f"{text.rstrip()}."
-
-
-def widen(text: str) -> str:
-    """Doubles white space and adds it around the text."""
-    return f" {'  '.join(text.split())} " if text.strip() else text
+    return _FINAL.sub("", text) if _FINAL.search(text) else f"{text.rstrip()}."
 
 
 def misspell(text: str, *, share: float, seed: int = 0) -> str:
     """Adds a typo to each word of at least 3 letters with the probability `share`; fewer are among more.
-
-    A typo drops a letter, doubles it, swaps it with the previous one, or hits the next key; the first letter
-    stays.
 
     >>> misspell("the children are playing in the garden", share=1.0)
     'thr chikdren ate plyaing in tje gsrden'
@@ -171,21 +134,17 @@ def misspell(text: str, *, share: float, seed: int = 0) -> str:
     def typed(match: re.Match[str]) -> str:
         # Drawn for every word, so that a larger share only adds typos.
         chance, kind, place = draws.random(3)
-        word = match.group()
-        return _slip(word, kind, place) if chance < share and len(word) >= _SHORTEST else word
+        return _slip(match[0], kind, place) if chance < share and len(match[0]) >= _SHORTEST else match[0]
 
     return re.sub(r"[^\W\d_]+", typed, text)
 
 
 def _slip(word: str, kind: float, place: float) -> str:
-    """Returns a word with a typo, chosen by two numbers from 0 to 1."""
+    """Omits, doubles or swaps a letter, or hits the next key, by two numbers from 0 to 1; the first letter stays."""
     at = 1 + int(place * (len(word) - 1))
     letter, before, after = word[at], word[:at], word[at + 1 :]
-    if kind < 1 / 4:
-        return before + after
-    if kind < 2 / 4:
-        return before + letter + letter + after
-    if kind < 3 / 4 and (swapped := word[: at - 1] + letter + word[at - 1] + after) != word and at > 1:
-        return swapped
+    swapped = word[: at - 1] + letter + word[at - 1] + after
     key = _NEXT_KEY.get(letter.lower(), "")
-    return before + (key.upper() if letter.isupper() else key) + after
+    hit = before + (key.upper() if letter.isupper() else key) + after
+    typos = before + after, before + letter + letter + after, swapped if swapped != word and at > 1 else hit, hit
+    return typos[int(4 * kind)]

@@ -21,9 +21,9 @@ from stsbench.records.parts import redact
 from stsbench.records.record import RECORD, RunRecord
 from stsbench.records.signature import UNKNOWN
 from stsbench.records.store import load_run
+from stsbench.render import one_line
 from stsbench.render.page import PageResult, render_page
 from stsbench.render.table import Table, Tables
-from stsbench.render.text import one_line
 from stsbench.scoring.settings import Intervals
 from stsbench.statistics import DEPENDENCE, LEVEL, Dependence
 from stsbench.statistics.ranks import letters_text

@@ -16,7 +16,7 @@ import typer
 
 from stsbench.base.errors import UserError, sentence_on
 from stsbench.cli.options import option_name
-from stsbench.render.text import harmless, one_line
+from stsbench.render import harmless, one_line
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress

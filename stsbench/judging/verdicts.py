@@ -13,9 +13,9 @@ import pandas as pd
 from pydantic_core import to_json
 
 from stsbench.base.files import atomic_path
+from stsbench.render import one_line
 from stsbench.render.formats import Case, Status, to_junit
 from stsbench.render.table import Result, Table, Tables
-from stsbench.render.text import one_line
 from stsbench.statistics import estimate
 
 Verdict = Literal["pass", "fail", "not comparable", "not measured", "no value"] | estimate.Verdict

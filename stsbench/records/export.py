@@ -20,9 +20,9 @@ from stsbench.records.parts import Score
 from stsbench.records.record import MissingTableError, RunRecord
 from stsbench.records.results import MTEB_SPLITS, NO_REVISION
 from stsbench.records.signature import Signature
+from stsbench.render import one_line
 from stsbench.render.formats import escape_markdown, fenced, to_markdown
 from stsbench.render.table import Result, Table, Tables
-from stsbench.render.text import one_line
 from stsbench.statistics.correlations import CORRELATIONS, Metric
 
 META = "model_meta.json"

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
+from stsbench.render import one_line
 from stsbench.render.figures import (
     ONE_COLOUR,
     add_tooltips,
@@ -14,7 +15,6 @@ from stsbench.render.figures import (
     spoken,
     style,
 )
-from stsbench.render.text import one_line
 
 if TYPE_CHECKING:
     import pandas as pd

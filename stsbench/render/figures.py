@@ -20,7 +20,7 @@ from xml.etree import ElementTree
 from zlib import crc32
 
 from stsbench.base.errors import UserError
-from stsbench.render.text import one_line
+from stsbench.render import one_line
 
 if TYPE_CHECKING:
     import matplotlib.figure

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
-from stsbench.render.text import one_line
+from stsbench.render import one_line
 
 if TYPE_CHECKING:
     from rich.console import Console

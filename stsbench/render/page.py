@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from stsbench.base.files import atomic_path, require_writable
+from stsbench.render import one_line
 from stsbench.render.formats import escape_markdown
 from stsbench.render.table import Result, Table
-from stsbench.render.text import one_line
 
 if TYPE_CHECKING:
     from markupsafe import Markup

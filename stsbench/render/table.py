@@ -11,8 +11,8 @@ from typing import Any, Literal, get_args
 import pandas as pd
 
 from stsbench.base.errors import UserError
+from stsbench.render import one_line
 from stsbench.render.formats import columns_of, to_csv, to_json, to_latex, to_markdown, to_terminal
-from stsbench.render.text import one_line
 
 Style = Literal["terminal", "markdown", "latex", "csv", "json"]
 

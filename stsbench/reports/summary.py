@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pandas as pd
 
-from stsbench.analysis.pair_kinds import COST, SHIFT, PairKinds
+from stsbench.analysis.pair_kinds import PairKinds
+from stsbench.analysis.ranked_pairs import COST, SHIFT
 from stsbench.base.words import listed
 from stsbench.judging.published import AVERAGES
 from stsbench.judging.verdicts import Check

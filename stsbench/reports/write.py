@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_folder
+from stsbench.render import one_line
 from stsbench.render.figures import inline
 from stsbench.render.formats import MISSING, columns_of, fenced, is_missing, to_csv, to_latex, to_markdown
 from stsbench.render.page import Report, ReportFigure, render_page
 from stsbench.render.table import Table
-from stsbench.render.text import one_line
 
 if TYPE_CHECKING:
     from markupsafe import Markup

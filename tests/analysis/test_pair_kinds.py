@@ -10,13 +10,13 @@ import pytest
 from own_runs import write_pairs
 
 import stsbench as sb
-from stsbench.analysis.pair_kinds import (
+from stsbench.analysis.ranked_pairs import (
+    GOLD,
     LENGTH,
     NEGATION,
     NUMBERS,
     OVERLAP,
     RATINGS,
-    PairKind,
     RankedPairs,
     cost,
     features_of,
@@ -26,6 +26,8 @@ from stsbench.analysis.pair_kinds import (
 )
 from stsbench.data.tables import sentence_ids
 
+KIND = "feature", "kind"
+
 
 def ranked(size: int, seed: int = 0, *, up: float = 0.0, noise: float = 0.0, name: str = "made") -> RankedPairs:
     """Return pairs of which a third, at random, is lifted in similarity, and another spread wider."""
@@ -34,8 +36,7 @@ def ranked(size: int, seed: int = 0, *, up: float = 0.0, noise: float = 0.0, nam
     inside = rng.uniform(size=size) < 1 / 3
     similarity = gold / 5 + rng.normal(0, 0.15, size=size) + up * inside + noise * inside * rng.normal(size=size)
     strata = np.clip((2 * gold).astype(np.intp), 0, 9)
-    kinds = {"y": PairKind("x", "y", inside)}
-    return RankedPairs(name, ranks(similarity), ranks(gold), strata, kinds)
+    return RankedPairs(name, ranks(similarity), ranks(gold), strata, {KIND: inside})
 
 
 def ranks(values: Any) -> Any:
@@ -43,12 +44,12 @@ def ranks(values: Any) -> Any:
 
 
 def inside(tasks: Sequence[RankedPairs]) -> list[Any]:
-    return [task.inside("y") for task in tasks]
+    return [task.inside(KIND) for task in tasks]
 
 
 def leave_out(task: RankedPairs, pair: int) -> RankedPairs:
     kept = np.arange(len(task)) != pair
-    kinds = {"y": PairKind("x", "y", task.kinds["y"].inside[kept])}
+    kinds = {KIND: task.kinds[KIND][kept]}
     return RankedPairs(task.name, ranks(task.similarity[kept]), ranks(task.gold[kept]), task.strata[kept], kinds)
 
 
@@ -104,8 +105,8 @@ def test_kinds_are_told_apart_by_words_as_their_names_say() -> None:
         table[f"sentence_{side}"] = [ids[name] for name in sentences]
         table[f"words_{side}"] = [len(texts[name].split()) for name in sentences]
     by_id = {ids[name]: text for name, text in texts.items()}
-    kinds = [*kinds_by_numbers(table, (0.0, 5.0)), *kinds_by_words(table, by_id)]
-    found = {(kind.feature, kind.name): np.flatnonzero(kind.inside).tolist() for kind in kinds}
+    kinds = kinds_by_numbers(table, (0.0, 5.0)) | kinds_by_words(table, by_id)
+    found = {kind: np.flatnonzero(inside).tolist() for kind, inside in kinds.items()}
     assert found[NEGATION, "a negation in one sentence alone"] == [0, 5]
     assert found[NUMBERS, "different numbers in both"] == [2]
     assert found[OVERLAP, "at least 75 % of their words shared"] == [4, 6]
@@ -113,7 +114,7 @@ def test_kinds_are_told_apart_by_words_as_their_names_say() -> None:
     assert found[LENGTH, "lengths more than 3 words apart"] == [1, 5]
     assert found[LENGTH, "at least 20 words in both"] == [6]
     assert found[LENGTH, "at most 8 words in both"] == [0, 1, 2, 3, 4, 5]
-    by_gold = [of for (feature, _), of in found.items() if feature == "gold score"]
+    by_gold = [of for (feature, _), of in found.items() if feature == GOLD]
     assert by_gold == [[0, 1], [2], [3], [5], [4, 6]]
     # Each word is looked at whatever stands beside it.
     assert features_of("It is not, I say.")[1]
@@ -123,12 +124,13 @@ def test_kinds_are_told_apart_by_words_as_their_names_say() -> None:
 
 def test_ratings_that_are_far_apart_are_a_kind_where_they_are_published() -> None:
     table = pd.DataFrame({"gold": np.linspace(0, 5, 12), "raters": np.array([5.0] * 10 + [1.0, np.nan])})
-    assert not [kind for kind in kinds_by_numbers(table, (0.0, 5.0)) if kind.feature == RATINGS]
+    assert RATINGS not in {feature for feature, _ in kinds_by_numbers(table, (0.0, 5.0))}
     # Nothing is known of the spread of a single rating, or where there are none.
     variances = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 2.0, 3.0, np.nan, np.nan]
     table = table.assign(rater_variance=variances)
-    (kind,) = (kind for kind in kinds_by_numbers(table, (0.0, 5.0)) if kind.feature == RATINGS)
-    assert np.flatnonzero(kind.inside).tolist() == [7, 8, 9]
+    kinds = kinds_by_numbers(table, (0.0, 5.0))
+    (inside,) = (inside for (feature, _), inside in kinds.items() if feature == RATINGS)
+    assert np.flatnonzero(inside).tolist() == [7, 8, 9]
 
 
 def test_what_needs_words_is_left_out_where_the_data_is_not_here(tmp_path: Path) -> None:

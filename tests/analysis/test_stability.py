@@ -45,6 +45,14 @@ def test_scores_and_moved_pairs_are_those_of_a_plain_computation() -> None:
     assert found.loc["typos 10 %", "moved"] > 0
 
 
+def test_the_changes_of_a_sentence_without_typos() -> None:
+    changed = {name: change("A cat  sleeps.") for name, change in changes().items() if "typos" not in name}
+    expected = ["a cat  sleeps.", "A CAT  SLEEPS.", "A cat  sleeps", " A  cat  sleeps. "]
+    assert list(changed.values()) == expected
+    toggle = changes()["final punctuation"]
+    assert [toggle(text) for text in ("Why? ", "Why ", "?!", " ")] == ["Why", "Why.", "?!", " "]
+
+
 def test_the_interval_is_that_of_a_difference_on_the_same_pairs() -> None:
     """Against a jackknife over pairs that share nothing."""
     rng = np.random.default_rng(1)

@@ -12,7 +12,8 @@ from scipy.stats import beta, norm
 from sklearn.isotonic import IsotonicRegression
 
 import stsbench as sb
-from stsbench.analysis.threshold import FALSE, PRECISION, RECALL, LabelledPairs, Threshold, cutoff_of
+from stsbench.analysis.cutoffs import FALSE, PRECISION, RECALL, LabelledPairs, cutoff_of
+from stsbench.analysis.threshold import Threshold
 from stsbench.statistics.dependence import Sharing
 
 

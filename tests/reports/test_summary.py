@@ -13,7 +13,8 @@ from changed_records import with_value
 from scipy.stats import linregress, norm, t
 
 import stsbench as sb
-from stsbench.analysis.pair_kinds import COST, SHIFT, PairKinds
+from stsbench.analysis.pair_kinds import PairKinds
+from stsbench.analysis.ranked_pairs import COST, SHIFT
 from stsbench.encoders.use import Use
 from stsbench.published import catalogue
 from stsbench.records.parts import RaterPart

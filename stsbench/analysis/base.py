@@ -289,13 +289,10 @@ class OfVectors(OfTexts):
         sides = [np.concatenate([task.pairs[side] for task in scored]) for side in FOLDED]
         ends = np.cumsum([len(task.pairs) for task in scored])[:-1]
         chains = np.split(Sharing.of(*sides).components, ends)
-        models = [
-            ScoredVectors.of(task, vectors, of_task)
+        return [
+            ScoredVectors.of(name, task, vectors, of_task)
             for task, vectors, of_task in zip(scored, self.embedded(record, subject, scored), chains, strict=True)
         ]
-        for model in models:
-            model.require_directions(name)
-        return models
 
     def embedded(self, record: RunRecord, subject: Subject, scored: Sequence[ScoredTask]) -> list[SentenceVectors]:
         """Returns the vectors of the first and then the second sentences of each task, as rows of one matrix."""

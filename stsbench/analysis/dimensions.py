@@ -17,7 +17,6 @@ from stsbench.statistics.influence import Floats, Linear
 from stsbench.statistics.neighbours import directions, pair_similarities
 
 TOP = (1, 3, 10)
-
 MEAN, SHARE, SPEARMAN, DIFFERENCE = "mean cosine", "share", "spearman", "difference"
 COSINE, STANDARDISED, RANKS, MANHATTAN = "cosine", "standardised", "ranks", "manhattan"
 
@@ -42,9 +41,8 @@ class Dimensions(OfVectors):
     answer = Answer("What share has the top dimension?", ".1%", rows={"measure": SHARE, "group": "1"})
 
     def measure(self, model: str, given: Sequence[ScoredVectors]) -> Iterator[Row]:
-        size = given[0].vectors.shape[1]
-        counts = tuple(count for count in TOP if count < size)
-        estimates, measured = Estimates(self._how), []
+        size, estimates, measured = given[0].vectors.shape[1], Estimates(self._how), []
+        counts = [count for count in TOP if count < size]
         for task in given:
             units = directions(task.vectors[task.usable]).units
             order = np.argsort(-mean_cosine_by_dimension(units), kind="stable")
@@ -132,13 +130,9 @@ def _scores(
     ranks = average_ranks(task.vectors) - (vectors.shape[1] + 1) / 2
     similarities |= {STANDARDISED: cosine(standardised(vectors)), RANKS: cosine(ranks)}
     similarities[MANHATTAN] = plain["manhattan"]
-    scores = {
-        (SPEARMAN, name): spearman_of_task(block, task.pairs, similarity)
-        for name, similarity in similarities.items()
-    }
-    by_cosine = scores[SPEARMAN, COSINE]
-    return scores | {
-        (DIFFERENCE, name): score - by_cosine for (_, name), score in scores.items() if name != COSINE
+    scores = {name: spearman_of_task(block, task.pairs, values) for name, values in similarities.items()}
+    return {(SPEARMAN, name): score for name, score in scores.items()} | {
+        (DIFFERENCE, name): score - scores[COSINE] for name, score in scores.items() if name != COSINE
     }
 
 

@@ -10,18 +10,19 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
+from stsbench.base.progress import Progress
 from stsbench.base.words import suggestion
 from stsbench.cli.options import DATA, LARGEST, LARGEST_SEED, DataDirs, OwnTexts
 from stsbench.data.tables import SENTENCES
 from stsbench.records.record import RunRecord
 from stsbench.scoring.settings import Intervals
 from stsbench.scoring.statistic import sharing_of
-from stsbench.scoring.subjects import ScoredTask, SentenceVectors, Subject, Wanted, named_subjects
+from stsbench.scoring.subjects import ScoredTask, SentenceVectors, Subject, Wanted, named_subjects, vectors_of
 from stsbench.statistics.correlations import spearman
 from stsbench.statistics.dependence import Sharing, Variance, variance
 from stsbench.statistics.influence import Floats, Linear, task_terms
 from stsbench.statistics.intervals import correlation_interval, plain_interval, share_interval
-from stsbench.statistics.neighbours import directions, zero_rows
+from stsbench.statistics.neighbours import directions, pair_similarities, zero_rows
 
 
 @dataclass(frozen=True)
@@ -170,24 +171,36 @@ class ScoredVectors:
         return ~zero_rows(self.vectors)
 
     @classmethod
-    def of(cls, task: ScoredTask, embedded: SentenceVectors, chains: NDArray[np.intp]) -> "ScoredVectors":
-        """Joins a task, the vectors of its first and second sentences, and the chains of its pairs."""
+    def of(
+        cls, model: str, task: ScoredTask, embedded: SentenceVectors, chains: NDArray[np.intp]
+    ) -> "ScoredVectors":
+        """Joins a task, the vectors of its first and second sentences, and the chains of its pairs.
+
+        Raises:
+            UserError: if all vectors have the same direction.
+        """
         ids = np.concatenate([task.pairs[side] for side in SENTENCES])
         distinct, first, places = np.unique(ids, return_index=True, return_inverse=True)
         left, right = np.split(places, 2)
         of_sentences = np.empty(len(distinct), dtype=np.intp)
         of_sentences[left] = of_sentences[right] = chains
         vectors = embedded.vectors[embedded.rows[first]]
+        units = directions(vectors[~zero_rows(vectors)]).units
+        if not len(units):
+            raise UserError(f"{model} gives every sentence of {task.task} a zero vector.")
+        if (np.maximum(units.max(axis=0) - units[0], units[0] - units.min(axis=0)) < _SAME).all():
+            raise UserError(f"{model} gives all {len(units)} sentences of {task.task} one direction.")
         return cls(task.task, task.pairs, vectors, left, right, distinct, of_sentences)
 
-    def require_directions(self, model: str) -> None:
-        """Raises a UserError if all vectors have the same direction."""
-        vectors = self.vectors[self.usable]
-        if not len(vectors):
-            raise UserError(f"{model} gives every sentence of {self.task} a zero vector.")
-        units = directions(vectors).units
-        if (np.maximum(units.max(axis=0) - units[0], units[0] - units.min(axis=0)) < _SAME).all():
-            raise UserError(f"{model} gives all {len(units)} sentences of {self.task} one direction.")
+
+def triple_cosines(
+    subject: Subject, triples: Sequence[tuple[str, str, str]], progress: Progress
+) -> tuple[Floats, Floats]:
+    """Returns the (n,) cosines of the first with the second, and with the third, text of each of n triples."""
+    vectors, rows = vectors_of(subject, [text for triple in triples for text in triple], progress)
+    first, *others = rows.reshape(-1, 3).T
+    second, third = (pair_similarities(vectors, first, other)["cosine"] for other in others)
+    return second, third
 
 
 UNITS = ("words", "subwords", "characters")

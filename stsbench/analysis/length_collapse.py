@@ -46,7 +46,6 @@ class LengthCollapse(OfVectors):
     """
 
     answer = Answer("How much closer are long texts?", rows={"measure": RISE})
-
     length = LENGTH
     bins = BINS
 
@@ -83,13 +82,12 @@ class LengthCollapse(OfVectors):
     @property
     def notes(self) -> tuple[str, ...]:
         subjects = "Longer sentences may also be about fewer subjects: compare models on the same sentences."
-        rows = self.headline[self.headline["measure"] == NORM]
-        zero = rows.groupby("model", sort=False)["zero"].sum()
+        zero = self.headline[self.headline["measure"] == NORM].groupby("model", sort=False)["zero"].sum()
         return (subjects, *note_of("Zero vectors left out", zero[zero > 0]))
 
     def panels(self) -> Mapping[str, pd.DataFrame]:
-        rows = self.headline[self.headline["measure"] == COSINE]
-        return {"mean cosine of unrelated": rows.assign(place=rows["group"])}
+        rows = self.headline[self.headline["measure"] == COSINE].rename(columns={"group": "place"})
+        return {"mean cosine of unrelated": rows}
 
 
 def _lengths(task: ScoredVectors, unit: str) -> Floats:

@@ -9,17 +9,16 @@ import numpy as np
 import pandas as pd
 
 from stsbench.analysis.base import Analysis, Row, scaled, with_intervals
-from stsbench.analysis.inputs import INTERVALS, Answer, Estimates, parameter
+from stsbench.analysis.inputs import INTERVALS, Answer, Estimates, parameter, triple_cosines
 from stsbench.base.errors import UserError
 from stsbench.data.corpus import load_triples
 from stsbench.render.figures import shortened
 from stsbench.render.table import Table, Tables, note_of
 from stsbench.scoring.settings import Intervals
-from stsbench.scoring.subjects import Subject, vectors_of
+from stsbench.scoring.subjects import Subject
 from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.influence import Floats, Linear, mean_terms
 from stsbench.statistics.intervals import Limits, share_difference_interval
-from stsbench.statistics.neighbours import pair_similarities
 
 PARAPHRASE, CHANGED, GAP, ORDER, TIED = MEASURES = "paraphrase", "changed", "gap", "order", "tied"
 
@@ -72,19 +71,16 @@ class Probes(Analysis):
     def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, pd.DataFrame]:
         read = load_triples(self.triples, self.kinds)
         self.constants, self._read_notes = {"triples": read.name}, tuple(read.notes)
-        texts = [text for row in read.rows for text in (row.sentence, row.paraphrase, row.changed)]
-        kinds, sentences = [row.kind for row in read.rows], [row.sentence for row in read.rows]
+        triples = [(row.sentence, row.paraphrase, row.changed) for row in read.rows]
         models = {}
         for name, subject in subjects.items():
-            vectors, rows = vectors_of(subject, texts, self.progress)
-            sentence, *others = rows.reshape(-1, 3).T
-            paraphrase, changed = (pair_similarities(vectors, sentence, other)["cosine"] for other in others)
-            if not (np.abs(1 - np.concatenate([paraphrase, changed])) > _SAME_COSINE).any() or not vectors.any():
+            cosines = triple_cosines(subject, triples, self.progress)
+            if not np.any(cosines) or (np.abs(1 - np.array(cosines)) <= _SAME_COSINE).all():
                 raise UserError(
                     f"{name} gives every sentence of the triples ({read.name}) the same vector: check how the "
                     "model is loaded (--pooling, --template)."
                 )
-            models[name] = probed(kinds, sentences, paraphrase, changed)
+            models[name] = probed([row.kind for row in read.rows], [row.sentence for row in read.rows], *cosines)
         return models
 
     def compute(self, inputs: Mapping[str, pd.DataFrame]) -> Self:
@@ -109,11 +105,9 @@ class Probes(Analysis):
                 both = triples[name].to_numpy(), others[name].to_numpy()
                 row = self._limits(GAP, both[0] - both[1], estimates)
                 if name == ORDER:
-                    wilson = (limits[name], self._limits(name, both[1], estimates))
-                    low, high, _ = share_difference_interval(
-                        *both, *(Limits(of["low"], of["high"]) for of in wilson)
-                    )
-                    row |= {"low": low, "high": high}
+                    wilson = limits[name], self._limits(name, both[1], estimates)
+                    ends = (Limits(of["low"], of["high"]) for of in wilson)
+                    row["low"], row["high"], _ = share_difference_interval(*both, *ends)
                 yield about | {"against": first, "measure": name} | row
 
     def _limits(self, measure: str, values: Floats, estimates: Estimates) -> dict[str, float]:
@@ -124,19 +118,15 @@ class Probes(Analysis):
         # Wilson's interval is normal, as the share determines its variance.
         return estimates.limits(estimate, items, share=is_share, normal=is_share)
 
-    @property
-    def _own(self) -> pd.DataFrame:
-        return self.frame[self.frame["against"] == ""]
-
     def table(self) -> Tables:
-        paired = self.frame[self.frame["against"] != ""]
+        is_own = self.frame["against"] == ""
         where = f"{self.frame['triples'].iloc[0]} triples"
         caption = f"Mean cosine x 100 to a paraphrase, and to the sentence with its meaning changed: {where}"
         differences = [GAP, f"{GAP}: interval", ORDER, f"{ORDER}: interval"]
         heads = {"items": "triples", ORDER: "right order %", f"{ORDER}: interval": "right order: interval"}
-        table = _by_kind(self._own)[["kind", "model", "items", PARAPHRASE, CHANGED, *differences]]
+        table = _by_kind(self.frame[is_own])[["kind", "model", "items", PARAPHRASE, CHANGED, *differences]]
         tables = [Table(table.rename(columns=heads), caption, notes=self.notes)]
-        if len(paired):
+        if len(paired := self.frame[~is_own]):
             table = _by_kind(paired)[["kind", "model", *differences]]
             caption = f"Differences x 100 to {paired['against'].iloc[0]} on the same triples"
             tables.append(Table(table.rename(columns=heads | {ORDER: "right order, points"}), caption))
@@ -144,13 +134,14 @@ class Probes(Analysis):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        own = self._own[self._own["measure"] == TIED]
-        tied = (own["value"] * own["items"]).groupby(own["model"], sort=False).sum()
+        rows = self.frame[self.frame["measure"] == TIED]
+        tied = (rows["value"] * rows["items"]).groupby(rows["model"], sort=False).sum()
         counts = tied[tied > 0].round().astype(int)
         return self._read_notes + note_of("Triples with two equal cosines, which count as wrong", counts)
 
     def panels(self) -> Mapping[str, pd.DataFrame]:
-        rows = self._own.assign(place=[shortened(kind, _LABEL) for kind in self._own["kind"]])
+        rows = self.frame[self.frame["against"] == ""]
+        rows = rows.assign(place=[shortened(kind, _LABEL) for kind in rows["kind"]])
         gaps = rows[rows["measure"] == GAP]
         return {"right order, %": scaled(rows[rows["measure"] == ORDER]), "gap of cosines": gaps}
 

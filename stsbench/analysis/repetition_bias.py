@@ -1,6 +1,7 @@
 """Repetition bias: does repeating shared words make two sentences more similar? (ESimCSE COLING 2022, table 8)"""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from math import nan
 from pathlib import Path
 
@@ -10,31 +11,22 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
 from stsbench.analysis.base import Analysis, Row, in_columns, intervals_of, published_cells
-from stsbench.analysis.inputs import CORPUS, COUNT, SEED, Answer, Estimates, mean, parameter
+from stsbench.analysis.inputs import CORPUS, COUNT, SEED, Answer, Estimates, mean, parameter, triple_cosines
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.data.corpus import load_corpus
 from stsbench.render.table import Table, Tables
 from stsbench.scoring.settings import Intervals
-from stsbench.scoring.subjects import Subject, vectors_of
+from stsbench.scoring.subjects import Subject
 from stsbench.statistics import LEVEL
 from stsbench.statistics.dependence import Sharing
-from stsbench.statistics.influence import Linear, mean_terms
+from stsbench.statistics.influence import Floats, Linear, mean_terms
 from stsbench.statistics.intervals import reach_of_mean
-from stsbench.statistics.neighbours import pair_similarities
 from stsbench.statistics.seeds import generator
 
-Cosines = tuple[NDArray[np.float64], NDArray[np.float64]]
-"""(n,) cosines of query and candidate, before and after the shared words are repeated."""
-
-Triple = tuple[str, str, str]
-"""A query, a candidate, and the candidate with the words that it shares with the query repeated."""
-
 Q_S1, Q_S2, RISE = "q-s1", "q-s2", "rise"
-QUERIES, SEEDS = "queries", "seeds"
-TOGETHER = "all"
-
-_PUBLISHED = {"q-s1": Q_S1, "q-s2": Q_S2, "delta": RISE}  # The measures in the columns of the paper's table
+QUERIES, SEEDS, TOGETHER = "queries", "seeds", "all"
+Triple = tuple[str, str, str]
 
 
 class RepetitionBias(Analysis):
@@ -62,50 +54,38 @@ class RepetitionBias(Analysis):
     seed = SEED
     published: bool = parameter(False, "Add the rows of the paper (ESimCSE).", flags=("--published",))
 
-    def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, Mapping[int, Cosines]]:
+    def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, Mapping[int, tuple[Floats, Floats]]]:
         self.constants = {"corpus": Path(self.corpus).name}
-        probe = RepetitionProbe(load_corpus(self.corpus))
-        drawn = {
-            seed: probe.draw(self.queries, generator(seed, "repetition"), self.progress)
-            for seed in range(self.seed, self.seed + self.seeds)
+        probe, seeds = RepetitionProbe(load_corpus(self.corpus)), range(self.seed, self.seed + self.seeds)
+        drawn = {seed: probe.draw(self.queries, generator(seed, "repetition"), self.progress) for seed in seeds}
+        return {
+            name: {seed: triple_cosines(subject, triples, self.progress) for seed, triples in drawn.items()}
+            for name, subject in subjects.items()
         }
-        models: dict[str, dict[int, Cosines]] = {}
-        for name, subject in subjects.items():
-            models[name] = {}
-            for seed, triples in drawn.items():
-                texts = [text for triple in triples for text in triple]
-                vectors, rows = vectors_of(subject, texts, self.progress)
-                query, *others = rows.reshape(-1, 3).T
-                first, second = (pair_similarities(vectors, query, other)["cosine"] for other in others)
-                models[name][seed] = first, second
-        return models
 
-    def measure(self, model: str, given: Mapping[int, Cosines]) -> Iterator[Row]:
-        estimates = Estimates(Intervals("independent"), fewest=1)
-        queries = sum(len(first) for first, _ in given.values())
-        for seed, (first, _) in given.items():
-            estimates.block(str(seed), Sharing.of(np.arange(len(first))))
-        by_seed: dict[str, list[Linear]] = {}
-        for seed, (first, second) in given.items():
-            for measure, values in ((Q_S1, first), (Q_S2, second), (RISE, second - first)):
+    def measure(self, model: str, given: Mapping[int, tuple[Floats, Floats]]) -> Iterator[Row]:
+        estimates, by_seed = Estimates(Intervals("independent"), fewest=1), dict[str, list[Linear]]()
+        queries = sum(len(before) for before, _ in given.values())
+        for seed, (before, after) in given.items():
+            estimates.block(str(seed), Sharing.of(np.arange(len(before))))
+            for measure, values in ((Q_S1, before), (Q_S2, after), (RISE, after - before)):
                 estimate = Linear(float((100 * values).mean()), {str(seed): mean_terms(100 * values)})
                 by_seed.setdefault(measure, []).append(estimate)
-                about = {"seed": str(seed), "measure": measure, "interval": QUERIES, "queries": len(first)}
-                yield about | estimates.limits(estimate, len(first))
+                about = {"seed": str(seed), "measure": measure, "interval": QUERIES, "queries": len(before)}
+                yield about | estimates.limits(estimate, len(before))
         for measure, of_seeds in by_seed.items():
             about = {"seed": TOGETHER, "measure": measure, "queries": queries}
             yield about | {"interval": QUERIES} | estimates.limits(mean(of_seeds), queries)
             values = np.array([estimate.value for estimate in of_seeds])
             spread = float(values.std(ddof=1)) if len(values) > 1 else nan
-            half = reach_of_mean(spread, len(values), LEVEL)
-            value = float(values.mean())
+            value, half = float(values.mean()), reach_of_mean(spread, len(values), LEVEL)
             yield about | {"interval": SEEDS, "value": value, "low": value - half, "high": value + half}
 
     def _published_rows(self) -> pd.DataFrame:
         about = {"seed": TOGETHER, "interval": QUERIES, "queries": 100}
+        cells = published_cells("esimcse-coling2022-8")
         return pd.DataFrame(
-            about | row | {"measure": _PUBLISHED[cell.column]}
-            for _, cell, row in published_cells("esimcse-coling2022-8")
+            about | row | {"measure": cell.column.replace("delta", RISE)} for _, cell, row in cells
         )
 
     def table(self) -> Tables:
@@ -135,31 +115,27 @@ class RepetitionProbe:
         self.corpus, self.low, self.high = corpus, low, high
         words = [sentence.casefold().split() for sentence in corpus]
         self._lengths = np.array(list(map(len, words)))
-        codes, distinct = pd.factorize(np.array([word for of in words for word in of], dtype=object))
+        codes, _ = pd.factorize(np.array([word for of in words for word in of], dtype=object))
         self._words = np.split(codes, np.cumsum(self._lengths)[:-1])
         owners = np.repeat(np.arange(len(corpus)), self._lengths)
         # Occurrences of each word (columns) in each sentence (rows): a query reads only the columns of its words.
-        counts = (np.ones(len(owners), dtype=np.int64), (owners, codes))
-        self._counts = csc_array(counts, shape=(len(corpus), len(distinct)))
+        self._counts = csc_array((np.ones(len(owners), dtype=np.int64), (owners, codes)))
 
     def candidates(self, query: int) -> NDArray[np.int64]:
         """Returns the numbers of the sentences whose overlap with a query of the corpus is in the range."""
         shares = self._counts[:, np.unique(self._words[query])].sum(axis=1) / np.maximum(self._lengths, 1)
-        inside = (shares >= self.low) & (shares <= self.high)
-        inside[query] = False
-        return np.flatnonzero(inside)
+        others = np.arange(len(shares)) != query
+        return np.flatnonzero((shares >= self.low) & (shares <= self.high) & others)
 
     def draw(self, queries: int, rng: np.random.Generator, progress: Progress = silent) -> list[Triple]:
         """Draws distinct queries in random order, each with a candidate; queries without one are skipped."""
         triples: list[Triple] = []
-        for query in rng.permutation(len(self.corpus)):
-            if len(triples) == queries:
-                break
-            candidates = self.candidates(int(query))
-            if len(candidates):
-                texts = self.corpus[int(query)], self.corpus[int(rng.choice(candidates))]
-                triples.append((*texts, _repeated(*texts)))
-                progress("candidates", len(triples), queries)
+        order = map(int, rng.permutation(len(self.corpus)))
+        found = ((query, candidates) for query in order if len(candidates := self.candidates(query)))
+        for query, candidates in islice(found, queries):
+            texts = self.corpus[query], self.corpus[int(rng.choice(candidates))]
+            triples.append((*texts, _repeated(*texts)))
+            progress("candidates", len(triples), queries)
         if len(triples) < queries:
             raise UserError(
                 f"{len(triples)} of the {len(self.corpus)} sentences of the corpus have a candidate with "

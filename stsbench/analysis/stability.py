@@ -140,7 +140,7 @@ def misspell(text: str, *, share: float, seed: int = 0) -> str:
 
 
 def _slip(word: str, kind: float, place: float) -> str:
-    """Omits, doubles or swaps a letter, or hits the next key, by two numbers from 0 to 1; the first letter stays."""
+    """Omits, doubles or swaps a letter but the first, or hits the next key, by two numbers from 0 to 1."""
     at = 1 + int(place * (len(word) - 1))
     letter, before, after = word[at], word[:at], word[at + 1 :]
     swapped = word[: at - 1] + letter + word[at - 1] + after

@@ -134,7 +134,9 @@ def rates_of(pairs: LabelledPairs, matched: Mask | None) -> Mapping[str, Linear]
         return dict.fromkeys(RATES, Linear.undefined())
 
     def rate(counted: Mask, among: Mask) -> Linear:
-        above, below = (Linear(float(of.sum()), {pairs.name: of * 1.0}) for of in (counted & among, among))
+        above, below = (
+            Linear(float(of.sum()), {pairs.name: of.astype(np.float64)}) for of in (counted & among, among)
+        )
         return above / below
 
     false, recall = rate(matched, ~pairs.matches), rate(matched, pairs.matches)

@@ -85,7 +85,7 @@ class VectorSearch:
                 wide = [step for step in steps if self._changed((), (step,)).mean() > 0.5]
                 wide.sort(key=lambda step: min(row.size for row in self.machine.inputs(feed_of((step,)))))
                 pairs = [way for number, step in enumerate(wide) for way in _also((step,), wide[:number])]
-                self._consider((), pairs, progress, most=8, few=2)
+                self._consider((), pairs, progress, most=8, few=2, least=_GAIN)
             self._consider(self.best.way, _also(self.best.way, precisions), progress, most=1)
         return self.best
 
@@ -188,9 +188,10 @@ class VectorSearch:
         *,
         most: int,
         few: int = 4,
+        least: float = 0.0,
         among: NDArray[np.bool_] | None = None,
     ) -> None:
-        """Tries ways on a few short sentences that they change (`among` some), the nearest on all."""
+        """Tries ways on a few short sentences that they change (`among` some), those that gain most on all."""
         gains = []
         for number, way in enumerate(ways):
             progress("trying settings", number + 1, len(ways))
@@ -202,7 +203,7 @@ class VectorSearch:
             places = np.array(sorted(places, key=lambda place: inputs[place].size)[:few])
             own = [c.errors[places] for c in self.tried[feed_of(before)]]
             with suppress(UserError, RuntimeError, ValueError, IndexError):  # the network cannot read it
-                if (gain := _nearest(own) - _nearest(self._errors(feed, places).values())) > 0:
+                if (gain := _nearest(own) - _nearest(self._errors(feed, places).values())) > least:
                     gains.append((-gain, number))
         for _, number in sorted(gains)[:most]:
             self._add(ways[number])

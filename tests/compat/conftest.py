@@ -35,10 +35,10 @@ def folder(tmp_path):
     for split in ("train", "dev", "test"):
         rows = [f"a\tb\tc\td\t{rng.uniform(0, 5):.2f}\t{sentence('owl')}\t{sentence('bus')}" for _ in range(80)]
         write(data / f"downstream/STS/STSBenchmark/sts-{split}.csv", rows)
-    for subset in ("FNWN", "headlines", "OnWN"):
+    for subset, count in (("FNWN", 30), ("headlines", 30), ("OnWN", 60)):
         sts = data / "downstream/STS/STS13-en-test"
-        write(sts / f"STS.input.{subset}.txt", [f"{sentence('owl')}\t{sentence('bus')}" for _ in range(30)])
-        golds = [f"{rng.uniform(0, 5):.1f}" if row % 3 else "" for row in range(30)]
+        write(sts / f"STS.input.{subset}.txt", [f"{sentence('owl')}\t{sentence('bus')}" for _ in range(count)])
+        golds = [f"{rng.uniform(0, 5):.1f}" if row % 3 else "" for row in range(count)]
         write(sts / f"STS.gs.{subset}.txt", golds)
     sizes = {"tr": 40, "va": 40, "te": 30}
     rows = [f"{split}\t{row % 2}\t{sentence(WORDS[row % 2])}" for split in sizes for row in range(sizes[split])]

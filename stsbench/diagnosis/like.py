@@ -33,6 +33,7 @@ from stsbench.diagnosis.inputs import (
     feed_of,
 )
 from stsbench.diagnosis.result import Likeness
+from stsbench.encoders.endpoint import RefusedError
 from stsbench.encoders.fitted import normalize
 from stsbench.encoders.load import Model, load
 from stsbench.encoders.plan import embed
@@ -296,8 +297,8 @@ def diagnose_vectors(
     Raises:
         UserError: if the vectors cannot be read, or are not one per sentence.
     """
-    texts = SENTENCES if sentences is None else tuple(sentences)
-    subject, vectors = _read_vectors(like, texts)
+    given = SENTENCES if sentences is None else tuple(sentences)
+    subject, texts, vectors = _read_vectors(like, given)
     order = np.argsort([len(text) for text in texts], kind="stable")
     # Evenly over all lengths.
     rows = np.sort(order[np.linspace(0, len(texts) - 1, min(len(texts), _MOST_SENTENCES)).astype(int)])
@@ -310,7 +311,7 @@ def diagnose_vectors(
         second = VectorSearch(Machine(_readable(other), chosen), vectors, rows, other=(step,), ends=ends + budget)
         if (nearest := second.run(progress)).gain(best) >= _GAIN:
             search, best = second, nearest
-    return _answer(search, best, yours, subject)
+    return _answer(search, best, yours, subject, refused=len(given) - len(texts))
 
 
 def _readable(model: Model) -> TransformerEncoder:
@@ -323,7 +324,7 @@ def _readable(model: Model) -> TransformerEncoder:
     )
 
 
-def _answer(search: VectorSearch, best: Setting, yours: Setting, subject: str) -> Likeness:
+def _answer(search: VectorSearch, best: Setting, yours: Setting, subject: str, *, refused: int) -> Likeness:
     precision, largest = search.precision_of(best)
     equal = (
         c.changes
@@ -350,7 +351,9 @@ def _answer(search: VectorSearch, best: Setting, yours: Setting, subject: str) -
                 "largest error": float(candidate.errors.max()),
             }
         )
-    note = "Not all settings were tried for lack of time: raise --budget."
+    notes = [f"The server refuses {refused} of the sentences: they are left out."] if refused else []
+    if time.monotonic() > search.ends:
+        notes.append("Not all settings were tried for lack of time: raise --budget.")
     columns = {"sentence": search.machine.texts, "your error": yours.errors, "nearest": best.errors}
     return Likeness(
         subject=subject,
@@ -359,12 +362,12 @@ def _answer(search: VectorSearch, best: Setting, yours: Setting, subject: str) -
         explained=bool(precision) and bool((best.errors <= largest).mean() >= 0.8),
         settings=pd.DataFrame(rows).drop_duplicates("setting"),
         sentences=pd.DataFrame(columns),
-        notes=(note,) if time.monotonic() > search.ends else (),
+        notes=tuple(notes),
     )
 
 
-def _read_vectors(like: Any, texts: Sequence[str]) -> tuple[str, FloatMatrix]:
-    """Returns what gave the vectors, as the start of a sentence, and the vectors of texts."""
+def _read_vectors(like: Any, texts: Sequence[str]) -> tuple[str, Sequence[str], FloatMatrix]:
+    """Returns what gave the vectors, as the start of a sentence, the texts that it did not refuse, and the vectors."""
     subject = "The program that made the vectors"
     if isinstance(like, str | Path) and Path(like).suffix == ".npy":
         try:
@@ -372,12 +375,20 @@ def _read_vectors(like: Any, texts: Sequence[str]) -> tuple[str, FloatMatrix]:
         except (OSError, ValueError) as error:
             raise UserError(f"{like} is not a .npy file of numbers: save it with numpy.save.") from error
     elif not isinstance(like, np.ndarray):
-        embedded = embed(load(like), texts, normalize=False, use_cache=False)
-        subject, like = "The server", next(iter(embedded.vectors.values()))[embedded.rows]
+        subject, encoder = "The server", load(like)
+        for left in range(len(texts) // 5, -1, -1):
+            try:
+                embedded = embed(encoder, texts, normalize=False, use_cache=False)
+                break
+            except RefusedError as error:  # some servers refuse long texts instead of cutting them
+                if not left:
+                    raise
+                texts = [text for text in texts if text != error.text]
+        like = next(iter(embedded.vectors.values()))[embedded.rows]
     is_valid = like.ndim == 2 and len(like) == len(texts) > 0 and like.dtype.kind in "fiu"
     if not is_valid or not np.isfinite(like).all():
         raise UserError(
             f"there are vectors ({like.dtype}) of shape {like.shape} for {len(texts)} sentences: save one a "
             "sentence, in their order, with finite numbers."
         )
-    return subject, np.ascontiguousarray(like, dtype=np.float32)
+    return subject, texts, np.ascontiguousarray(like, dtype=np.float32)

@@ -37,8 +37,17 @@ TIMEOUT = (10.0, 300.0)
 AT_ONCE, SENTENCES = 8, 32
 """Requests at once, and sentences in a request at most, which is what TEI accepts by default."""
 
+_REFUSED = (400, 413, 422)  # the request is too large, or a sentence is too long
 _BASE64 = {"encoding_format": "base64"}  # a third of the size
 _REMEDY = "write the address as http://127.0.0.1:8000/v1#NAME"
+
+
+class RefusedError(UserError):
+    """The server refuses `text`, maybe as it is too long."""
+
+    def __init__(self, message: str, text: str) -> None:
+        super().__init__(message)
+        self.text = text
 
 
 def is_address(name: str) -> bool:
@@ -129,12 +138,16 @@ class EndpointEncoder(OwnPooling):
         """Returns the vectors of one request, which is halved while the server refuses its size."""
         as_base64 = self._takes_base64
         response = self._post({"model": self.model, "input": texts} | (_BASE64 if as_base64 else {}))
-        if response.status_code == 413 and len(texts) > 1:
-            self._most = min(self._most, len(texts) // 2)
-            return self._encode(texts[: len(texts) // 2]) + self._encode(texts[len(texts) // 2 :])
         if response.status_code in {400, 422} and as_base64:
             self._takes_base64 = False
             return self._encode(texts)
+        if response.status_code in _REFUSED and len(texts) > 1:
+            if response.status_code == 413:
+                self._most = min(self._most, len(texts) // 2)
+            return self._encode(texts[: len(texts) // 2]) + self._encode(texts[len(texts) // 2 :])
+        if response.status_code in _REFUSED:
+            text = texts[0].removeprefix(self.identity.use.prompt)
+            raise RefusedError(f"{self.identity.name} {self._reason(response, texts)}", text)
         if response.status_code != 200:
             raise self._error(self._reason(response, texts))
         try:
@@ -184,7 +197,8 @@ class EndpointEncoder(OwnPooling):
         body = response.text[:200]
         for secret in filter(None, [_key(), *(self.login or ())]):
             body = body.replace(secret, "...")
-        return f"answered {body!r} {said}: see the server's log."
+        to = f" to a sentence of {len(texts[0]):,} characters" if status in _REFUSED else ""
+        return f"answered {body!r} {said}{to}: see the server's log."
 
     def _names(self) -> list[str]:
         """Returns the names of the server's models, none if it does not list them."""

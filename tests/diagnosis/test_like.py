@@ -118,6 +118,26 @@ def test_a_report_of_a_served_model_names_the_cause(plain: Any, tmp_path: Path) 
     assert (first[1].startswith("uses pooling avg,50,"), second[0]) == (True, "sentence,your error,nearest")
 
 
+def test_a_sentence_that_a_server_refuses_is_left_out_and_one_that_differs_is_shown(plain: Any) -> None:
+    own, encoder = plain("bert")
+    longest, other = max(SENTENCES, key=len), SENTENCES[0]
+
+    def refuse(handler: Any, texts: list[str]) -> bool:
+        return longest in texts and (handler.answer(400, {"error": "too long"}) or True)
+
+    with serving(lambda texts: own.vectors([text[::-1] if text == other else text for text in texts])) as server:
+        server.fault = refuse
+        result = diagnose_vectors(encoder, server.model)
+        assert result.sentence.startswith(
+            "Your vectors, in fp32, but not of all sentences: 48 of 49 vectors agree"
+        )
+        assert other[:20] in result.sentence
+        assert result.notes == ("The server refuses 1 of the sentences: they are left out.",)
+        server.fault = lambda handler, _: handler.answer(400, {"error": "too long"}) or True
+        with pytest.raises(UserError, match="too long"):
+            diagnose_vectors(encoder, server.model)
+
+
 def test_the_assertion_names_the_cause(plain: Any) -> None:
     own, encoder = plain("bert")
     half = own.vectors(list(SENTENCES), precision="bfloat16")

@@ -73,6 +73,7 @@ MISTAKES = [
     ("{model}", {"key": "right"}, ("needs a key", "401", "STSBENCH_API_KEY")),
     ("{model}", always(403, {}), ("needs a key", "403")),
     ("{model}", always(413, {}), ("12 characters", "413")),
+    ("{model}", always(400, {"error": "no context"}), ("no context", "400", "12 characters", "log")),
     ("{model}", always(429, {}, Retry_After="0"), ("busy after 6 retries", "429", "resumes")),
     ("{model}", always(503, "<html>"), ("busy", "503")),
     ("{model}", always(500, {"error": "no memory"}), ("no memory", "500", "log")),
@@ -131,12 +132,14 @@ def test_each_side_of_a_pair_has_its_prompt():
 
 
 def test_a_busy_server_and_one_with_a_limit_are_asked_again():
-    turns = cycle([True, False, False])
+    asked = set()
 
     def sometimes(handler, texts):
         if len(texts) > 5:
             return handler.answer(413, {}) or True
-        return next(turns) and (handler.answer(429, {}, Retry_After="0") or True)
+        is_new = texts[0] not in asked
+        asked.add(texts[0])
+        return is_new and (handler.answer(429, {}, Retry_After="0") or True)
 
     with serving(fault=sometimes) as server:
         model = sb.load(server.model)

@@ -105,7 +105,6 @@ class Mean:
     rounded: bool = False
 
     def __str__(self) -> str:
-        """Returns its name."""
         return self.name
 
     def of(self, scores: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
@@ -235,7 +234,6 @@ class Value:
     tolerance: float
 
     def __str__(self) -> str:
-        """Returns the number as claimed."""
         return f"{self.score:.{self.decimals}f}"
 
 
@@ -264,12 +262,12 @@ class Claim:
         return replace(self, values=tuple(replace(value, task=value.task or task) for value in self.values))
 
 
-def read_claim(claim: str | float | Mapping[str, float], tolerance: float | None = None) -> Claim:
+def read_claim(claim: str | float, tolerance: float | None = None) -> Claim:
     """Reads a claim.
 
     Args:
-        claim: a number (`76.25` or `0.7625`); numbers by task (`STS16=81.21,SICK-R=77.58`, or a mapping); or
-            `row:NAME` with a name that `stsbench.published.row` accepts. A float has at least two decimals.
+        claim: a number (`76.25` or `0.7625`), numbers by task (`STS16=81.21,SICK-R=77.58`), or `row:NAME` with a
+            name that `stsbench.published.row` accepts. A float has at least two decimals.
         tolerance: the largest difference of a score that matches; by default half a unit of the number's last
             digit, plus `NOISE`.
 
@@ -281,9 +279,8 @@ def read_claim(claim: str | float | Mapping[str, float], tolerance: float | None
     """
     if tolerance is not None and not 0 < tolerance < 100:
         raise UserError(f"a tolerance of {tolerance:g}: give a positive number of points, such as 0.05.")
-    if isinstance(claim, Mapping):
-        claim = ",".join(f"{task}={_digits(value)}" for task, value in claim.items())
-    text = claim.strip() if isinstance(claim, str) else _digits(claim)
+    # 76.20 as a float has lost its zero, and tables print at least two digits.
+    text = claim.strip() if isinstance(claim, str) else max(str(claim), f"{claim:.2f}", key=len)
     if text.casefold().startswith(_ROW):
         return _read_row(row(text[len(_ROW) :].strip()), tolerance)
     numbers = [_number(part.strip()) for part in text.split(",") if part.strip()]
@@ -300,11 +297,6 @@ def read_claim(claim: str | float | Mapping[str, float], tolerance: float | None
         for task, score, decimals in numbers
     ]
     return Claim(tuple(values), notes=("The claim was read on the scale from 0 to 1.",) if is_small else ())
-
-
-def _digits(number: float) -> str:
-    # 76.20 as a float has lost its zero, and tables print at least two digits.
-    return max(str(number), f"{number:.2f}", key=len)
 
 
 def _task(name: str) -> str:

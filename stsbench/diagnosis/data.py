@@ -88,9 +88,7 @@ class DiagnosisData:
         return [sentence for pairs in self.sets for sentence in sentences_in(pairs.data)]
 
 
-def choose_tasks(
-    claim: Claim, tasks: str | StsData | Sequence[str | StsData], data: str | Path | None
-) -> list[str | StsData]:
+def choose_tasks(claim: Claim, tasks: str, data: str | Path | None) -> list[str | StsData]:
     """Returns the tasks to score, in the papers' order."""
     if data is not None:
         if claim.tasks != ("",):
@@ -98,13 +96,9 @@ def choose_tasks(
         return [load_pairs(Path(data).expanduser())]
     if claim.tasks != ("",) and AVERAGE not in claim.tasks:
         return [task for task in dict.fromkeys([*STS_TASKS, *claim.tasks]) if task in claim.tasks]
-    chosen: dict[str, str | StsData] = {}
-    for item in [tasks] if isinstance(tasks, str | StsData) else tasks:
-        if isinstance(item, StsData):
-            chosen[item.task] = item
-            continue
-        for name in filter(None, map(str.strip, item.split(","))):
-            chosen |= {task: task for task in (STS_TASKS if name.casefold() == "sts" else [data_set(name).task])}
+    chosen: dict[str, None] = {}
+    for name in filter(None, map(str.strip, tasks.split(","))):
+        chosen |= dict.fromkeys(STS_TASKS if name.casefold() == "sts" else [data_set(name).task])
     if not chosen:
         raise UserError("no task was named: use `sts`, or names such as STS16.")
     if SAMPLE in chosen and len(chosen) > 1:
@@ -114,7 +108,7 @@ def choose_tasks(
         raise UserError(
             f"the claim names {missing[0]}, which is not among the tasks: add it, or leave --tasks out."
         )
-    return list(chosen.values())
+    return list(chosen)
 
 
 def read_pairs(tasks: Sequence[str | StsData], protocol: Protocol, data_dirs: Sequence[Path]) -> DiagnosisData:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.data.sentences import sentences_in
-from stsbench.data.tables import StsData
 from stsbench.diagnosis.axes import (
     AGGREGATION,
     MAX_LENGTH,
@@ -251,9 +250,9 @@ def _score_ways(
 
 def diagnose(
     encoder: Model,
-    claim: str | float | Mapping[str, float],
+    claim: str | float,
     *,
-    tasks: str | StsData | Sequence[str | StsData] = "sts",
+    tasks: str = "sts",
     data: str | Path | None = None,
     data_dirs: Sequence[str | Path] = (),
     protocol: Protocol | None = None,
@@ -271,10 +270,10 @@ def diagnose(
 
     Args:
         encoder: what `load` accepts; its pooling and maximum length are your setting.
-        claim: the number to explain: `76.25` (of `tasks`), numbers by task such as `STS16=81.21,SICK-R=77.58` or a
-            mapping, or `row:NAME` of `stsbench published`.
+        claim: the number to explain: `76.25` (of `tasks`), numbers by task such as `STS16=81.21,SICK-R=77.58`, or
+            `row:NAME` of `stsbench published`.
         tasks: what a bare number was measured on: `sts` (the average of the seven tasks), `sample`, one task, or
-            several with commas. In Python also data that you have read.
+            several with commas.
         data: your own pairs, on which a bare number was measured, instead of `tasks`.
         data_dirs: folders to search for data before `STSBENCH_DATA` and the cache.
         protocol: your other choices; `simcse` by default (see `stsbench.protocol`).

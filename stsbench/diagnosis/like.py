@@ -367,7 +367,7 @@ def _answer(search: VectorSearch, best: Setting, yours: Setting, subject: str, *
 
 
 def _read_vectors(like: Any, texts: Sequence[str]) -> tuple[str, Sequence[str], FloatMatrix]:
-    """Returns what gave the vectors, as the start of a sentence, the texts that it did not refuse, and the vectors."""
+    """Returns what gave the vectors, as the start of a sentence, the texts that it accepts, and the vectors."""
     subject = "The program that made the vectors"
     if isinstance(like, str | Path) and Path(like).suffix == ".npy":
         try:

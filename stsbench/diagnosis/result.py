@@ -195,7 +195,7 @@ class Likeness(Judgement):
         if self.explained and words:
             return f"{self.subject} {words}: with that, {agree} ({self.precision})."
         if self.explained:
-            worst = textwrap.shorten(self.sentences.loc[self.sentences["nearest"].idxmax(), "sentence"], 40)
+            worst = textwrap.shorten(self.sentences.sort_values("nearest")["sentence"].iloc[-1], 40)
             return f"Your vectors, in {self.precision}, but not of all sentences: {agree}; look at {worst!r}."
         left = f"the median error is {nearest['median error']:.2g}, the largest {nearest['largest error']:.2g}"
         return f"None of the settings gives these vectors. The nearest, {words or 'yours'}: {agree}; {left}."

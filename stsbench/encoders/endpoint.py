@@ -146,7 +146,7 @@ class EndpointEncoder(OwnPooling):
                 self._most = min(self._most, len(texts) // 2)
             return self._encode(texts[: len(texts) // 2]) + self._encode(texts[len(texts) // 2 :])
         if response.status_code in _REFUSED:
-            text = texts[0].removeprefix(self.identity.use.prompt)
+            text = texts[0].removeprefix(self.identity.use.prompt or "")
             raise RefusedError(f"{self.identity.name} {self._reason(response, texts)}", text)
         if response.status_code != 200:
             raise self._error(self._reason(response, texts))

@@ -14,7 +14,6 @@ def test_a_bare_number_is_of_the_task_or_of_the_average_of_the_tasks() -> None:
     assert claim.about(SEVEN).tasks == ("Avg.",)
     assert read_claim("sickr=77.58").about(SEVEN).tasks == ("SICK-R",)
     assert read_claim(76.25) == claim
-    assert read_claim({"STS16": 81.2139, "avg": 78.9}) == read_claim("STS16=81.2139, Avg.=78.90")
 
 
 @pytest.mark.parametrize(

@@ -249,7 +249,7 @@
     table.replaceChildren();
     for (const end of ends) {
       const top = make("tr"), name = `prediction_${end}`;
-      top.append(make("th", `Label, then prediction${of(end)}`, { scope: "col" }), ...predictions.map((said) => make("th", said, { scope: "col" })));
+      top.append(make("th", two ? `Predicted by ${end.toUpperCase()}` : "Predicted", { scope: "col" }), ...predictions.map((said) => make("th", said, { scope: "col" })));
       table.append(top);
       const counts = new Map();
       for (const item of items) {
@@ -261,7 +261,7 @@
         row.append(make("th", label, { scope: "row" }));
         for (const said of predictions) {
           const key = `${names.label.indexOf(label)} ${names[name].indexOf(said)}`;
-          const field = make("td", "", { className: label === said ? "right" : "wrong" });
+          const field = make("td", "", { className: label === said ? "right" : counts.has(key) ? "wrong" : "" });
           const button = make("button", count(counts.get(key) ?? 0), { type: "button" });
           button.setAttribute("aria-label", `${counts.get(key) ?? 0} of label ${label} and prediction ${said}: show them`);
           button.addEventListener("click", () => {

@@ -1,5 +1,6 @@
 """The tables of papers with measured values beside the published ones, and where a run stands among them."""
 
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -228,7 +229,8 @@ def _fillings(paper: Paper, runs: Runs, tolerance: float) -> list[Filling]:
 def _section(paper: Paper, filled: Iterable[Table]) -> Section:
     year = f", {paper.year}" if paper.year and str(paper.year) not in paper.venue else ""
     source = f"{paper.authors}: {paper.title}. {paper.venue}{year}. {paper.address}".rstrip()
-    title = f"{paper.title.partition(':')[0]} ({paper.venue})"
+    # Subtitles and hashes of revisions are in the source.
+    title = f"{re.split(':|, revision', paper.title)[0]} ({paper.venue})"
     return Section(f"paper-{paper.name}", title, (source, paper.note) if paper.note else (source,), tuple(filled))
 
 

@@ -27,7 +27,8 @@ USE = "Use it to measure a sentence encoder, or to judge a published or measured
 RULES = """\
 - Start with `stsbench doctor`. Without benchmark data or a network, use `--model minilm --tasks sample`.
 - Measure once: `stsbench run --out runs/NAME` leaves a record, and every other command reads records.
-- Quote a score with its interval and its signature. Two scores compare only if their signatures agree before `||`.
+- Quote a score with its interval and its signature. Two scores are comparable only if their signatures agree
+before `||`.
 - Never call a model better from two averages: run `stsbench compare`, and quote its sentence. A claim about a
   method needs at least five seeds of each: `stsbench compare --a RUNS --b RUNS`.
 - If a number does not match a paper, run `stsbench check`, then `stsbench diagnose --claim TASK=NUMBER`, before
@@ -35,7 +36,7 @@ RULES = """\
   `stsbench diagnose --model CHECKPOINT --like URL#NAME`.
 - Choose the margin of `check --margin` before you look. Exit code 3 means too few pairs, not a pass.
 - Parse `--json`, not the tables. `stsbench COMMAND --help-all` explains every option.
-- Exit codes: 0 success, 1 a failed check, 2 a mistake or scores that do not compare, 3 undecided."""
+- Exit codes: 0 success, 1 a failed check, 2 a mistake or scores that are not comparable, 3 undecided."""
 
 FOLDERS = (".", "how-to", "definitions", "reference")
 

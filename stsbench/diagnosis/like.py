@@ -336,7 +336,7 @@ def _answer(search: VectorSearch, best: Setting, yours: Setting, subject: str, *
         return listed([f"returns the rows {search.order(best)}" if s.axis == "order" else s.words for s in way])
 
     alike = [way for way in dict.fromkeys(map(words, equal)) if way != words(best.changes)]
-    also = f" (or {'; or '.join(alike[:4])}: these sentences cannot tell)" if alike else ""
+    also = f" (or {'; or '.join(alike[:4])}: these sentences do not distinguish them)" if alike else ""
     changes = (*([words(best.changes) + also] if best.changes else []), *(s.words for s in search.lengths(best)))
     rows = []
     nearest = sorted(search.candidates, key=lambda c: c.objective)

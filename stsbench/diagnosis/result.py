@@ -294,7 +294,7 @@ def _command(search: Search, candidate: Candidate) -> str:
     lacking = [change.label for change in changes if not change.axis.values and not change.option]
     if lacking:
         return f"`stsbench run` has no option for {listed(lacking)}. The rest is `{text}`."
-    return f"To measure it so, add `{text}` to `stsbench run`."
+    return f"To reproduce it, add `{text}` to `stsbench run`."
 
 
 def _subject(claim: Claim) -> str:

@@ -105,7 +105,7 @@ class RankResult(Judgement):
 
     @property
     def sentence(self) -> str:
-        """Which model is best, which cannot be told from it and how far others are behind, for each headline."""
+        """Which model is best, which do not differ significantly and how far others are behind, for each headline."""
         return " ".join(map(self._sentence, self.headlines))
 
     def table(self) -> Tables:
@@ -162,14 +162,14 @@ class RankResult(Judgement):
         tied = [row for row in others if row not in below]
         parts = [f"{first.model} is best {where} ({first.score:.2f})"]
         if len(others) < _FEW:
-            parts += [f"{row.model} cannot be told from it{_speed(row, first, ' and is')}" for row in tied]
+            parts += [f"{row.model} does not differ significantly{_speed(row, first, ' and is')}" for row in tied]
             parts += [
                 f"{row.model} is {row.behind:.1f} [{row.behind_low:.1f}, {row.behind_high:.1f}] points worse"
                 f"{_speed(row, first, ' and')}"
                 for row in below
             ]
         else:
-            parts += [f"{len(tied)} of {len(others)} others cannot be told from it"]
+            parts += [f"{len(tied)} of {len(others)} others do not differ significantly"]
         return f"{'; '.join(parts)}."
 
 

@@ -12,7 +12,7 @@ class UserError(Exception):
     The command line prints it without a traceback and exits with code 2.
 
     Args:
-        *sentences: the message; several if several things failed, printed one per line.
+        *sentences: the message, or several, printed one per line.
     """
 
     @property
@@ -25,7 +25,7 @@ class UserError(Exception):
 
 
 class InterruptError(UserError):
-    """An interrupt of work that is partly done: one sentence on what is kept and how to resume.
+    """An interrupt of work that is partly done; its sentence states what is kept and how to resume.
 
     The command line prints it and exits with code 130.
     """
@@ -45,7 +45,7 @@ MODELS = "models"
 """The extra for encoding and training."""
 
 MINILM = "minilm"
-"""The extra with the packaged model and everything needed to encode with it."""
+"""The extra with the packaged model and its requirements."""
 
 PACKAGES: Mapping[str, Mapping[str, str]] = {
     MODELS: {

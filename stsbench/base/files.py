@@ -20,20 +20,20 @@ from platformdirs import user_cache_dir
 from stsbench.base.errors import UserError
 
 DIGEST = "digest"
-"""The field of a JSON file that holds the fingerprint of all its other fields, to detect accidents and edits."""
+"""The field of a JSON file with the fingerprint of all its other fields, which detects damage and edits."""
 
 _FILES = "files"
 
 _replacements: list[Path] = []
-"""The cache folders of `cache_at`, of which the last is used."""
+"""The cache folders of nested `cache_at` blocks; the last is used."""
 
 
 @contextmanager
 def atomic_path(target: Path) -> Iterator[Path]:
     """Yields a temporary path beside `target` that replaces it when the block succeeds.
 
-    After an error, a full disk or a kill, `target` is either the old file or the complete new one. The temporary
-    file has the target's suffix, because some libraries choose a format by it.
+    After an error, a full disk or a killed process, `target` is either the old file or the complete new one. The
+    temporary file has the target's suffix, because some libraries choose a format by it.
     """
     with writing(target):
         require_writable(target)
@@ -52,10 +52,10 @@ def atomic_path(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_folder(target: Path) -> Iterator[Path]:
-    """Yields an empty folder that takes the place of `target` when the block succeeds.
+    """Yields an empty folder that replaces `target` when the block succeeds.
 
-    An error or an interrupt leaves the old folder in place. A kill between the two renames of the exchange leaves
-    both folders complete in a hidden one, and the next writer of `target` puts the old one back.
+    An error or an interrupt leaves the old folder in place. If the process is killed between the two renames, a
+    hidden folder keeps both, and the next writer of `target` restores the old one.
     """
     from filelock import FileLock, Timeout  # 0.1 s, and nearly every module imports this one
 
@@ -72,7 +72,7 @@ def atomic_folder(target: Path) -> Iterator[Path]:
                 new = workshop / "new"
                 new.mkdir(parents=True)
                 yield new
-                # Side by side: a file system joins writes that wait together.
+                # In parallel, because a file system combines writes that wait together.
                 with ThreadPoolExecutor() as pool:
                     list(pool.map(_sync, files_below(new)))
                 with suppress(FileNotFoundError):
@@ -90,7 +90,7 @@ def atomic_folder(target: Path) -> Iterator[Path]:
 
 
 def _close(workshop: Path, target: Path) -> None:
-    """Puts the old folder back if no new one took its place, and deletes the workshop."""
+    """Restores the old folder if no new one replaced it, and deletes the workshop."""
     if (workshop / "old").exists() and (workshop / "new").exists() and not target.exists():
         (workshop / "old").rename(target)
     shutil.rmtree(workshop, ignore_errors=True)
@@ -190,7 +190,7 @@ def sha256_of(path: Path) -> str:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
         raise UserError(
-            f"cannot read {path} ({error.strerror or error}): check that it is there, and its permissions."
+            f"cannot read {path} ({error.strerror or error}): check that it exists, and its permissions."
         ) from error
 
 

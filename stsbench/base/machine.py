@@ -27,7 +27,7 @@ def available_bytes() -> int | None:
 def require_memory(needed: int, what: str, advice: str) -> None:
     """Raises a UserError, with a remedy, if the data `what` (a plural) needs more bytes than are free.
 
-    It passes where the system does not report the free memory.
+    Does nothing if the system does not report the free memory.
     """
     available = available_bytes()
     if available is not None and needed > available:
@@ -37,7 +37,7 @@ def require_memory(needed: int, what: str, advice: str) -> None:
 
 
 def is_of_memory(error: Exception) -> bool:
-    """Returns whether memory ran out, for which torch raises a RuntimeError on a CPU."""
+    """Returns whether an error means that memory ran out; on a CPU torch raises a RuntimeError."""
     signs = ("out of memory", "not enough memory", "allocate memory")
     return isinstance(error, MemoryError) or any(sign in str(error) for sign in signs)
 

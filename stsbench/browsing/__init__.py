@@ -1,4 +1,4 @@
-"""Pages that people look into: all pairs of one or two runs (`explore`, `Explored`), all runs (`board`, `Board`).
+"""Interactive pages: all pairs of one or two runs (`explore`, `Explored`), all runs (`board`, `Board`).
 
-Read `board` first, then `kept`, what it needs of a record's items, and `sections`, what stands together.
+Read `board` first, then `sections`, which groups comparable runs and caches their summaries.
 """

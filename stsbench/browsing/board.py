@@ -36,7 +36,7 @@ class Fact:
     Attributes:
         name: of the column in `Board.frame`, and in the page's address.
         heading: of the column in the page.
-        decimals: of a number; None for text.
+        decimals: digits after the point; None for text.
         help: its explanation.
         shown: whether the page shows it initially.
     """
@@ -215,7 +215,7 @@ def board(
             return error
 
     found: dict[str, tuple[RunRecord, RunSummary]] = {}
-    # Hashing, reading Parquet and most of NumPy run beside other threads.
+    # Hashing, reading Parquet and most of NumPy release the GIL.
     with ThreadPoolExecutor(cores()) as pool:
         for number, (place, result) in enumerate(zip(files, pool.map(read, files.values()), strict=True), 1):
             progress("records", number, len(files))
@@ -236,7 +236,7 @@ def board(
     made = Board(sections, interval, level, tuple(map(redact, notes)), root)
     if out is not None:
         made.save(out)
-    # A problem of the cache is about this machine, so the page does not have it.
+    # A problem with the cache concerns this machine, so it is not shown on the page.
     return replace(made, notes=(*made.notes, cache.problem)) if cache.problem else made
 
 

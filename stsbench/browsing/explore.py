@@ -37,7 +37,7 @@ MODELS = ("a", "b")
 """The suffixes of the columns of the first and the second run."""
 
 _BEST, _TEXT = 10, 300
-"""The best documents of a query, and the characters that are shown of each."""
+"""The number of documents shown for a query, and the characters shown of each."""
 
 _DECIMALS = {"similarity": 5, "rank": 2, "residual": 2, "influence": 7, "gain": 7, "gold": 4, "score": 6}
 """The decimals of each column in the page."""

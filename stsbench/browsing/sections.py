@@ -1,4 +1,4 @@
-"""Sections of the board: runs whose scores compare, and the summaries that are kept of them."""
+"""Sections of the board: comparable runs, and their cached summaries."""
 
 import hashlib
 import json
@@ -191,9 +191,9 @@ class BoardSection:
     """Comparable runs.
 
     Attributes:
-        name: their tasks and protocol.
-        why: why they are not in the first section; empty for the first.
-        columns: their tasks and averages.
+        name: the tasks and the protocol.
+        why: why it is not part of the first section; empty for the first.
+        columns: the tasks and averages.
         runs: the runs, highest by the first headline first.
         letters: by headline, the groups of each compared run by its position; runs that share a letter do not
             differ significantly, corrected for all pairs as in `rank`.

@@ -73,7 +73,7 @@ BEST_KNOWN = "length-bias"
 """The analysis that is a command of its own; the others are `explain NAME`."""
 
 EXIT_MISTAKE, EXIT_INTERRUPTED, EXIT_READER_LEFT = 2, 130, 141
-"""Exit codes of a user's mistake, of Ctrl-C, and of a reader that went away (`| head`)."""
+"""Exit codes for a user's mistake, Ctrl-C, and a closed pipe (`| head`)."""
 
 INTERRUPTED = "interrupted: the same command resumes from the cache."
 
@@ -150,14 +150,14 @@ class _Commands(TyperGroup):
         return [*_ENTRIES, BEST_KNOWN]
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Reads `explain NAME` as the command of an analysis, and so, in this version, its name alone."""
+        """Resolves `explain NAME`, and in this version also the name alone, to the command of an analysis."""
         name, *rest = args
         if name == "explain" and rest[:1] == [BEST_KNOWN]:
             name, *rest = rest
         elif name == "explain" and rest and rest[0] in ANALYSES:
             name, *rest = f"explain {rest[0]}", *rest[1:]
         elif name in ANALYSES and name != BEST_KNOWN:
-            print_notes(f"note: `stsbench {name}` is `stsbench explain {name}` from the next version on.")
+            print_notes(f"note: the next version has `stsbench explain {name}` only, not `stsbench {name}`.")
             name = f"explain {name}"
         if name not in commands() and (near := closest(name, [*_ENTRIES, *ANALYSES], cutoff=0.6)):
             ctx.fail(f"No such command {name!r}. Did you mean {' or '.join(near)}")
@@ -231,7 +231,7 @@ def stsbench(
 
     Start with `stsbench run`: it measures a packaged model on the data that is available.
     """
-    source_date()  # Report a mistake in it before a library fails on it.
+    source_date()  # Reports a mistake in the variable before a library fails on it.
     if ctx.invoked_subcommand is None:
         print_data(ctx.get_help())
         raise typer.Exit(EXIT_MISTAKE)
@@ -241,7 +241,7 @@ def main() -> None:
     """Runs the command line and exits.
 
     The exit code is 0 for success, 1 for a failed check, 2 for a mistake or scores that are not comparable, 3 for
-    too few pairs to decide, 130 for an interrupt, and 141 if the reader of a pipe went away.
+    too few pairs to decide, 130 for an interrupt, and 141 for a closed pipe.
     """
     # A report makes a million objects without cycles; the collector would take a second to visit them.
     gc.set_threshold(100_000, 20, 20)

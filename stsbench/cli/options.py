@@ -24,7 +24,7 @@ MODEL, DATA, RUN, SCORES, INTERVALS, OUTPUT = "Model", "Data", "Run", "Scores", 
 """The headings of options in a command's help."""
 
 LARGEST = 1_000_000
-"""The most that an option counts: draws, buckets, sub-words. More is a typing mistake."""
+"""The maximum of options that count draws, buckets or sub-words. A larger number is a typing mistake."""
 
 LARGEST_SEED = 2**32 - 1
 """What NumPy, scikit-learn and torch all accept."""
@@ -244,7 +244,7 @@ class Output:
 
 
 def expand(command: Callable[..., None]) -> Callable[..., None]:
-    """Returns a command whose dataclass parameters are spelled out: each field becomes an option.
+    """Returns a command in which each field of a dataclass parameter becomes an option.
 
     A field's annotation holds its `typer.Option`; a field of `Use` describes itself in its metadata. The command
     gets the dataclass.

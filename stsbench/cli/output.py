@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from stsbench.render.table import Result, Table, Tables
 
 _FIRST_SECONDS, _EVERY_SECONDS = 5.0, 60.0
-"""When a stage gets its first line in a log, and the time between lines."""
+"""Seconds until a stage's first line in a log, and between lines."""
 
 UsageError: Any = typer.BadParameter.__mro__[1]
 """The parser's exception; its module differs between versions of Typer."""
@@ -35,7 +35,7 @@ _KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false"}
 
 
 class ReaderLeftError(Exception):
-    """The reader of standard output went away (`| head`)."""
+    """The reader of standard output closed the pipe (`| head`)."""
 
 
 def print_table(table: "Table", output: "Output") -> None:
@@ -57,7 +57,7 @@ def print_table(table: "Table", output: "Output") -> None:
 def print_result(
     result: "Result", output: "Output", *, figure: "FigureChoice | None" = None, tables: "Tables | None" = None
 ) -> None:
-    """Prints a result in the chosen format, and draw its figure if requested.
+    """Prints a result in the chosen format, and draws its figure if requested.
 
     Args:
         result: printed as tables, or in full as JSON or CSV.
@@ -133,7 +133,7 @@ def print_errors(*sentences: str) -> None:
 
 
 def drop_output() -> None:
-    """Discards what standard output could not take, so that Python does not try again at exit."""
+    """Discards unwritten output, so that Python does not try to write it again at exit."""
     with suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -158,8 +158,8 @@ def unprintable(error: OSError) -> UserError:
     closed = error.errno == errno.EBADF
     reason = "standard output is closed" if closed else error.strerror or error
     return UserError(
-        f"Cannot print ({reason}): {'open it' if closed else 'free some space'}, or print elsewhere. Records and "
-        "files that were written are kept."
+        f"Cannot print ({reason}): {'open it' if closed else 'free some space'}, or redirect the output. Records "
+        "and files that were written are kept."
     )
 
 

@@ -2,6 +2,6 @@
 
 Read in this order: `axes` (the numbers to explain, the choices and their words), `data`, `diagnose` (the verb:
 from pairs to the scores), `search` (the scores, which settings give the claim, and how strong that evidence is),
-`variations` (the choices that need other vectors), `result`, `command`. For vectors: `inputs` (the ways of feeding
-texts to a network) and `like` (the search among them).
+`variations` (the choices that need other vectors), `result`, `command`. For vectors: `inputs` (ways of feeding
+texts to a network) and `like` (the search over them).
 """

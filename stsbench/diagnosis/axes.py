@@ -1,7 +1,7 @@
 """The choices that move a score: each is an axis with its values, its option of `stsbench run`, and its words.
 
-The grid, the search, the verdict, the table and the JSON treat all axes alike. Here are those whose scores follow
-from the vectors at hand; `variations.py` lists those that need other vectors. Then the numbers to explain.
+The grid, the search, the verdict, the table and the JSON treat all axes alike. This module has those that need no
+new vectors; `variations.py` has the others. It also has the numbers to explain.
 """
 
 import re
@@ -31,11 +31,11 @@ class Axis:
 
     Attributes:
         name: in tables and JSON.
-        values: the values that are tried; the first is your setting.
-        option: the option of `stsbench run` that takes a value; empty if there is none.
+        values: the values to try; the first is your setting.
+        option: the option of `stsbench run` that sets the value; empty if there is none.
         label: a value in tables and sentences.
-        labels: of values that have another label.
-        options: of values that have another option.
+        labels: exceptions to `label`, by value.
+        options: exceptions to `option`, by value.
         meanings: by value, a sentence on what it means and who uses it.
     """
 
@@ -92,11 +92,11 @@ class Change:
 
 @dataclass(frozen=True)
 class Mean:
-    """What people take an average to be.
+    """A definition of the average that papers use.
 
     Attributes:
         name: in tables and JSON.
-        tasks: the tasks that it is taken over.
+        tasks: the averaged tasks.
         rounded: whether their scores are rounded to two decimals first, as public scripts do.
     """
 
@@ -110,7 +110,7 @@ class Mean:
     def of(self, scores: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
         """Returns the mean of the tasks' scores, which broadcast."""
         total: NDArray[np.float64] = np.zeros(())
-        # Summed one after the other, because the arrays have different shapes.
+        # A loop, because the arrays have different shapes.
         for task in self.tasks:
             total = total + (np.round(scores[task], 2) if self.rounded else scores[task])
         return total / len(self.tasks)
@@ -193,7 +193,7 @@ def split_axis(task: str, values: Iterable[str], default: str) -> Axis:
 
 
 def average_axis(tasks: Sequence[str]) -> Axis:
-    """Returns what people take an average of tasks to be, the mean of all first.
+    """Returns the definitions of the average that papers use, the mean of all tasks first.
 
     The others: the mean of scores rounded to two decimals, as in public scripts; without SICK-R, as in ESimCSE's
     six tasks, or without STS-B; the five years; a single task.
@@ -340,7 +340,7 @@ def _read_row(published: PublishedRow, tolerance: float | None) -> Claim:
         Value(
             task,
             cells[task].score or 0.0,
-            # Correlations printed to the last bit are compared to two digits.
+            # Correlations printed in full precision are compared to two digits.
             min(2, cells[task].decimals - (2 if cells[task].setting.unit == "1" else 0)),
             tolerance if tolerance is not None else cells[task].rounding + NOISE,
         )

@@ -59,7 +59,7 @@ def diagnose(
     loading: Loading = Loading(),
     output: Output = Output(),
 ) -> None:
-    """Find out why a score is off, or vectors differ: which setting gives them.
+    """Find the setting that explains why a score is off, or why vectors differ.
 
     Encodes once, with all poolings in one forward pass, and scores every pooling, aggregation, split, metric,
     text, maximum length and similarity. If none explains the number, it tries prompts, templates, layers,

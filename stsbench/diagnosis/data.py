@@ -32,7 +32,7 @@ from stsbench.scoring.tasks import SAMPLE, STS_TASKS
 _CHECKPOINTS = {"transformer", "sentence-transformers"}
 
 _SPECIAL_TOKENS = 8
-"""At least as many as any tokenizer puts around a text."""
+"""An upper bound on the special tokens that a tokenizer adds to a text."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def choose_tasks(claim: Claim, tasks: str, data: str | Path | None) -> list[str 
     """Returns the tasks to score, in the papers' order."""
     if data is not None:
         if claim.tasks != ("",):
-            raise UserError("a claim about data of your own is one number, its score: leave out the tasks' names.")
+            raise UserError("a claim about your own data is a single number: leave out the names of tasks.")
         return [load_pairs(Path(data).expanduser())]
     if claim.tasks != ("",) and AVERAGE not in claim.tasks:
         return [task for task in dict.fromkeys([*STS_TASKS, *claim.tasks]) if task in claim.tasks]
@@ -100,9 +100,9 @@ def choose_tasks(claim: Claim, tasks: str, data: str | Path | None) -> list[str 
     for name in filter(None, map(str.strip, tasks.split(","))):
         chosen |= dict.fromkeys(STS_TASKS if name.casefold() == "sts" else [data_set(name).task])
     if not chosen:
-        raise UserError("no task was named: use `sts`, or names such as STS16.")
+        raise UserError("no task is given: use `sts`, or names such as STS16.")
     if SAMPLE in chosen and len(chosen) > 1:
-        raise UserError("the sample is part of no average: name it alone, or leave it out.")
+        raise UserError("the sample is not part of any average: name it alone, or leave it out.")
     missing = [task for task in claim.tasks if task not in {"", AVERAGE, *chosen}]
     if missing:
         raise UserError(
@@ -178,7 +178,7 @@ def encode_all(
     use_cache: bool,
     progress: Progress,
 ) -> Encoded:
-    """Encodes texts with each pooling, and those that another maximum length changes with that one, too."""
+    """Encodes texts with each pooling; those that another maximum length changes also with that length."""
     encode = partial(embed, normalize=False, use_cache=use_cache, progress=progress)
     whole, notes = _by_every_pooling(encoder, partial(encode, encoder, texts))
     limit, poolings = encoder.identity.use.max_length, tuple(whole.vectors)
@@ -189,7 +189,7 @@ def encode_all(
     start = len(whole.vectors[poolings[0]])
     for length in sorted({*USUAL_LENGTHS, *meanings_of_lengths(encoder)} if lengths is None else lengths):
         shortened = None if length == limit else recut(encoder, length)
-        # What fits into a limit is the same at a longer one.
+        # A text that fits into a limit is the same at a longer one.
         is_longer = limit is not None and length > limit
         before, candidates = last if is_longer else (whole.rows, whole.lengths + most_around > length)
         places = np.flatnonzero(candidates)
@@ -220,7 +220,7 @@ def meanings_of_lengths(encoder: Encoder) -> dict[int, str]:
     if not isinstance(encoder, TransformerEncoder):
         return {}
     return {
-        length: f"{length} sub-words is the limit that {listed(files)} states. sentence-transformers, the "
+        length: f"{length} sub-words is the limit in {listed(files)}. sentence-transformers, the "
         "tokenizer and the network each have their own."
         for length, files in stated_limits(encoder.checkpoint).items()
     }
@@ -232,7 +232,7 @@ def _by_every_pooling(encoder: Encoder, encode: Callable[..., Embeddings]) -> tu
     if identity.kind not in _CHECKPOINTS:
         note = f"{identity.name} has no poolings or maximum lengths to choose from, so the grid is smaller."
         return encode(poolings=None), (note,)
-    # Your own may be one that only some checkpoints have, such as a template's mask.
+    # Your pooling may be one that only some checkpoints have, such as a template's mask.
     poolings = tuple(dict.fromkeys((*POOLING_NAMES, identity.use.pooling)))
     try:
         return encode(poolings=poolings), ()

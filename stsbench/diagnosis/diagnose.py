@@ -152,7 +152,7 @@ def build_grid(
 
 
 def _axes(encoder: Encoder, data: DiagnosisData, encoded: Encoded, protocol: Protocol) -> tuple[Axis, ...]:
-    """Returns the choices, those that people get wrong most first."""
+    """Returns the choices, the most frequent mistakes first."""
     texts = {pairs.text for pairs in data.sets} - {None, protocol.text}
     splits = {pairs.data.task: list(pairs.splits) for pairs in data.sets if len(pairs.splits) > 1}
     length, *lengths = encoded.rows
@@ -262,7 +262,7 @@ def diagnose(
     use_cache: bool = True,
     progress: Progress = silent,
 ) -> Diagnosis:
-    """Finds the setting that gives a number that was measured elsewhere.
+    """Finds the setting that gives a number measured elsewhere.
 
     Everything is encoded once, with all poolings from one forward pass. The settings that give the claim are
     ranked by the number of changed choices, then by distance. If none does, other ways of using the model are

@@ -1,4 +1,4 @@
-"""The ways of using a checkpoint that only vectors can show, and the vectors that each of them gives.
+"""Ways of using a checkpoint that can be told only from its vectors, and the vectors of each.
 
 `Machine.steps` lists them: words, and the fields of `Feed` that they set. To add a cause, add an entry there.
 """
@@ -113,12 +113,12 @@ FLOOR, ALIKE = 1e-6, 0.05
 """The error of float32's rounding; smaller ratios of errors (log10) do not count."""
 
 Errors = NDArray[np.float64]
-"""Of each sentence, the distance between the vectors scaled to unit length."""
+"""For each sentence, the distance between the vectors scaled to unit length."""
 
 
 @dataclass(frozen=True)
 class Feed:
-    """How texts become the input of the network. An empty field means as the checkpoint does."""
+    """How texts become the input of the network. An empty field means the checkpoint's own way."""
 
     case: str = ""
     form: str = ""
@@ -173,7 +173,7 @@ class Input(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What is read of the network's output: a pooling, some of the dimensions, in your order of rows or not."""
+    """How the network's output is read: a pooling, some of the dimensions, in your order of rows or not."""
 
     pooling: str
     part: str = ""
@@ -182,7 +182,7 @@ class Read(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """A setting, and the errors that it leaves; a precision explains its own noise (`floor`) alone."""
+    """A setting, and its remaining errors; a precision explains only its own noise (`floor`)."""
 
     way: Steps
     read: Read
@@ -232,7 +232,7 @@ class Machine:
 
     @cached_property
     def poolings(self) -> dict[str, Reading]:
-        """The poolings that are read of every input, yours first."""
+        """The poolings of every input, yours first."""
         own = self.encoder.use.pooling
         network, places = self.encoder.network, ("avg", "cls_before_pooler", "last", "max")
         names = [own, *places, "cls_avg", "weighted_avg", "avg_top2", "avg_first_last", "avg_static_last"]
@@ -244,7 +244,7 @@ class Machine:
 
     @cached_property
     def steps(self) -> list[Step]:
-        """The changes that the network accepts; those with the same inputs are one."""
+        """The changes that the network accepts; those with the same inputs are merged."""
         use, first, last = self.encoder.use, *map(self.encoder.tokenizer.texts, self.around)
         entries: list[tuple[str, str, dict[str, Any]]] = [
             (axis, words, {axis: words}) for axis, of_axis in _TEXTS.items() for words in of_axis

@@ -1,6 +1,6 @@
 """`diagnose_vectors`: which way of using a checkpoint gives vectors that were computed elsewhere?
 
-Directions are compared, so that lengths are a question of their own. Every way of feeding the texts (`inputs`) is
+Directions are compared; lengths are examined separately. Every way of feeding the texts (`inputs`) is
 tried on a few short sentences that it changes; the nearest are tried on all, then pairs of them.
 """
 
@@ -48,7 +48,7 @@ _GAIN = np.log10(2)
 """A further change must halve the errors of the sentences that it moves."""
 
 _REORDERED, _MOVED = 0.2, 0.2
-"""Rows in another order must agree to the first, in the median, and more than the second share of them move."""
+"""For reordered rows: the median error allowed, and the least share of rows that move."""
 
 _MOST_SENTENCES, _SHORT = 100, 40
 
@@ -56,7 +56,7 @@ _MOST_SENTENCES, _SHORT = 100, 40
 class VectorSearch:
     """Compares vectors, shape (rows, dimensions), with those of a machine in many ways.
 
-    `rows` has the row of each of its texts, `other` the change that its encoder is, if it is not yours. Nothing is
+    `rows` has the row of each of its texts; `other` names its encoder if it is not yours. Nothing is
     tried after `ends` (`time.monotonic`).
     """
 
@@ -97,7 +97,7 @@ class VectorSearch:
 
     @property
     def best(self) -> Setting:
-        """The nearest setting none of whose changes could be left out."""
+        """The nearest setting in which every change is needed."""
         best = self.default
         for count in range(1, 5):
             of_count = [c for c in self.candidates if len(c.changes) == count + len(self.other)]
@@ -158,7 +158,7 @@ class VectorSearch:
         for words, key in keys.items() if len(self.unit) == len(sizes) else ():
             placed = np.argsort(np.argsort(key, kind="stable"))
             errors = np.linalg.norm(unit - self.unit[placed], axis=1)
-            # Another sort may place sentences of the same length otherwise.
+            # Another sort may order sentences of equal length differently.
             if (errors <= candidate.errors + _EXACT).mean() > 0.8:
                 return words
         return "in another order"
@@ -283,7 +283,7 @@ def diagnose_vectors(
     budget: float = 60.0,
     progress: Progress = silent,
 ) -> Likeness:
-    """Finds the way of using a checkpoint that gives vectors which were computed elsewhere.
+    """Finds the way of using a checkpoint that gives vectors computed elsewhere.
 
     Args:
         encoder: what `load` accepts; its setting is yours.
@@ -388,7 +388,7 @@ def _read_vectors(like: Any, texts: Sequence[str]) -> tuple[str, Sequence[str], 
     is_valid = like.ndim == 2 and len(like) == len(texts) > 0 and like.dtype.kind in "fiu"
     if not is_valid or not np.isfinite(like).all():
         raise UserError(
-            f"there are vectors ({like.dtype}) of shape {like.shape} for {len(texts)} sentences: save one a "
+            f"there are vectors ({like.dtype}) of shape {like.shape} for {len(texts)} sentences: save one per "
             "sentence, in their order, with finite numbers."
         )
     return subject, texts, np.ascontiguousarray(like, dtype=np.float32)

@@ -19,7 +19,7 @@ from stsbench.render.table import Style, Table, Tables
 
 @dataclass(frozen=True)
 class Diagnosis(Judgement):
-    """What explains a claim, or that nothing does.
+    """The settings that explain a claim, or that none does.
 
     Attributes:
         model: the name of the model.
@@ -27,7 +27,7 @@ class Diagnosis(Judgement):
         facts: what is published about it, as sentences.
         seconds: how long each stage took.
         encoding: distinct texts and sequences, how many were encoded, real and padded tokens.
-        further: what was tried beyond the grid; None if that was not necessary, or not wanted.
+        further: what was tried beyond the grid; None if that was not necessary, or the budget is 0.
     """
 
     model: str
@@ -155,10 +155,10 @@ class Diagnosis(Judgement):
 
 @dataclass(frozen=True, eq=False)
 class Likeness(Judgement):
-    """Which way of using a checkpoint gives some vectors.
+    """The way of using a checkpoint that gives some vectors.
 
     Attributes:
-        subject: what gave the vectors, as the start of a sentence.
+        subject: what made the vectors, as the start of a sentence.
         changes: how the nearest setting differs from yours, in words; empty for yours.
         precision: in which most vectors agree; empty if they do not.
         explained: whether the nearest setting gives at least four fifths of the vectors.
@@ -180,7 +180,7 @@ class Likeness(Judgement):
 
     @property
     def exit_code(self) -> int:
-        """0 if your setting gives all vectors, but for the precision; 1 if not."""
+        """0 if your setting gives all vectors, except for the precision; otherwise 1."""
         return int(
             bool(self.changes) or not self.explained or self.settings["agree"].iloc[0] < len(self.sentences)
         )
@@ -255,7 +255,7 @@ def _verdict(search: Search, beyond: Search | None) -> str:
 
 
 def _remarks(search: Search) -> list[str]:
-    """Returns what else the reader should know of the verdict, as sentences."""
+    """Returns further remarks on the verdict, as sentences."""
     if search.default.fits:
         return []
     if not search.explanations:

@@ -20,16 +20,16 @@ Scores = NDArray[np.float64]
 
 
 NEIGHBOURHOOD = 2.0
-"""Points around a claim in which other claims are imagined, to see how many would be explained as well."""
+"""Points around a claim: settings are judged by how many other claims in this range they would explain, too."""
 
 WEAK = 0.05
-"""From this chance on, a setting that gives the claim is called weak evidence."""
+"""At this chance or above, a setting that gives the claim is weak evidence."""
 
 _EVERY_OTHER = 0.5
 """Settings that give more than this share of all claims nearby explain none of them."""
 
 _MOST_NAMED = 4
-"""Ways that were not tried and are named in a note."""
+"""The number of untried ways that a note lists."""
 
 
 WAY = Axis("variation")
@@ -162,7 +162,7 @@ class Search:
     def explanations(self) -> tuple[Candidate, ...]:
         """The settings that give the claim, none of whose changes could be left out, simplest first.
 
-        Several changes explain nothing if as many would give most claims nearby.
+        Several changes do not count as an explanation if as many would give most claims nearby.
         """
         return tuple(candidate for candidate in self._fitting if candidate.count not in self._vacuous)
 
@@ -187,7 +187,7 @@ class Search:
         return int(np.isfinite(self._distances).sum())
 
     def chance(self, count: int) -> float:
-        """Returns the share of all claims nearby that settings with so few changes would give as well.
+        """Returns the share of all claims nearby that settings with at most `count` changes would give.
 
         That is the share of the numbers within two points of the claimed one that are within tolerance of a
         setting with at most `count` changes. For several claimed numbers, an upper bound of it, at most 1.
@@ -203,7 +203,8 @@ class Search:
         low, high = value.score - NEIGHBOURHOOD, value.score + NEIGHBOURHOOD
         begins = np.clip(centres - value.tolerance, low, high)
         ends = np.clip(centres + value.tolerance, low, high)
-        # The centres are sorted and all intervals are equally long: each adds what the one before leaves.
+        # The centres are sorted and all intervals are equally long: each adds the part not covered by the one
+        # before.
         covered = ends - np.maximum(begins, np.concatenate([[low], ends])[: len(begins)])
         return float(covered.sum() / (high - low))
 
@@ -269,7 +270,7 @@ class Search:
         return {count for count in counts if count > 1 and self.chance(count) > _EVERY_OTHER}
 
     def _minimal(self, settings: NDArray[np.intp]) -> Iterator[Candidate]:
-        """Yields the settings of which no part of the changes would do."""
+        """Yields the settings that need every one of their changes."""
         kept: list[set[Change]] = []
         for candidate in map(self._candidate, settings):
             changes = set(candidate.changes)
@@ -280,7 +281,7 @@ class Search:
                 return
 
     def _ordered(self, settings: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Sorts by number of changes, then by distance, then by which choices people get wrong most."""
+        """Sorts by number of changes, then by distance, then by the most frequent mistakes."""
         digits = 0.5 * 10.0 ** -self._of_values("decimals")
         # Settings that print the claimed number are equally near.
         are_alike = (np.abs(self._differences[:, settings]) <= digits).all(axis=0)
@@ -314,7 +315,7 @@ class Further:
 
     @property
     def note(self) -> str:
-        """What was tried, what it took, and what was left out."""
+        """What was tried, how long it took, and what was left out."""
         count, ways = len(self.tried), "way" if len(self.tried) == 1 else "ways"
         note = f"Beyond the grid: {count} other {ways}, {self.sentences:,} sentences, {self.seconds:.1f} s."
         if self.untried:

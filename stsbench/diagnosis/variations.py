@@ -39,13 +39,13 @@ RULE_SETS = (
     "lower_case",
     "strip",
 )
-"""Rules for the sentence in public code."""
+"""Sentence rules that public code applies."""
 
 _NEAR_LAYERS = 3
 """How many layers before the last are tried with other changes."""
 
 _LOST_BY_PRECISION = 0.5
-"""Points of a score that half precision is likely to move, at most."""
+"""The most points by which half precision is likely to change a score."""
 
 _LAYER_COUNTS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 

@@ -19,7 +19,7 @@ def doctor(output: Output = Output()) -> None:
     examination = examine()
     print_result(examination, output)
     if not examination.is_well:
-        print_notes("Each line with `problem` has its remedy.", quiet=output.quiet)
+        print_notes("Each `problem` is printed with its remedy.", quiet=output.quiet)
         raise typer.Exit(1)
     print_next(output, "run", "--tasks", "sample")
 

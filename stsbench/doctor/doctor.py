@@ -1,4 +1,4 @@
-"""`doctor` checks what a measurement needs; `cache` lists and clears the cache."""
+"""`doctor` checks the requirements of a measurement; `cache` lists and clears the cache."""
 
 import os
 import platform
@@ -33,7 +33,7 @@ from stsbench.training.batches import clear_stores
 
 
 class Finding(NamedTuple):
-    """A subject, its status (`ok`, `note` or `problem`), and what was found or what to do."""
+    """A subject, its status (`ok`, `note` or `problem`), and the finding or the remedy."""
 
     subject: str
     status: str
@@ -65,7 +65,7 @@ class Examination(Result):
 def doctor() -> Examination:
     """Checks environment, device, data, cache and versions.
 
-    A `problem` is something missing or broken, with the remedy; a `note` is something that only some uses need.
+    A `problem` is something missing or broken, with the remedy; a `note` matters only for some uses.
     """
     checks = (_versions, _working_folder, _device, _model, _data, _embedding_cache)
     findings: list[Finding] = []
@@ -148,7 +148,7 @@ def _data() -> list[Finding]:
         origin, here = source(str(files["source"].iloc[0])), files[files["folder"] != ""]
         count, wrong = here["task"].nunique(), here[here["status"] != "ok"]
         detail = f"{count} of {files['task'].nunique()} tasks"
-        # Files that cannot be downloaded are for special uses, and reading records needs no data.
+        # Files that cannot be downloaded are for special uses; records can be read without data.
         status = "note" if origin.kind == "by-hand" or missing(MODELS) else "problem"
         if len(wrong):
             first, status = wrong.iloc[0], "problem"

@@ -1,4 +1,4 @@
-"""Judges runs by their items: is a difference real, and is a number right?
+"""Judges runs by their items: is a difference real, is a number right?
 
 `compare` tests two models, or two methods over seeds; `rank` orders many; `check` compares a run with published
 rows or an earlier run; `plan` and `best_of` show what pairs and seeds can detect.

@@ -33,7 +33,7 @@ from stsbench.statistics.intervals import Limits
 Floats = NDArray[np.float64]
 
 FEWEST = 4
-"""Number of items that an interval of a difference needs."""
+"""The least number of items for an interval of a difference."""
 
 MANY = 1e6
 """Above this many pairs, no realistic number is enough."""
@@ -136,7 +136,7 @@ def aligned_scores(
     whole: bool = False,
     progress: Progress = silent,
 ) -> tuple[tuple[AlignedScores, ...], tuple[str, ...]]:
-    """Returns the tasks that all records hold, an average after the tasks of each kind, and notes.
+    """Returns the tasks that all records have, an average after the tasks of each kind, and notes.
 
     Args:
         runs: records by name.
@@ -158,7 +158,7 @@ def aligned_scores(
             of_first = first.setdefault(label, table)
             truths = [truth for truth in _TRUTHS if truth in by_run[name].about.columns]
             if table is not of_first:
-                what = f"{first_name} and {name} do not compare on {label}"
+                what = f"{first_name} and {name} are not comparable on {label}"
                 table = _in_order_of(of_first, table, truths, what)
             own = {column: table[column] for column in statistic.columns}
             items = table if whole else of_first[["subset", *truths]].assign(**own)
@@ -216,7 +216,7 @@ def with_average(tasks: Sequence[AlignedScores]) -> list[AlignedScores]:
 
 
 def common_scores(runs: Mapping[str, RunRecord]) -> tuple[dict[str, dict[str, Score]], tuple[str, ...]]:
-    """Returns the scores of the tasks that all runs hold, by label and run, and notes.
+    """Returns the scores of the tasks that all runs have, by label and run, and notes.
 
     Raises a UserError if runs have no task in common, or differ in its split, text or protocol.
     """
@@ -228,7 +228,7 @@ def common_scores(runs: Mapping[str, RunRecord]) -> tuple[dict[str, dict[str, Sc
         by_run = {first_name: score}
         for name, scores in others:
             namesakes = [score for score in scores.values() if score.key[:2] == key[:2]]
-            # A run with only another split of the task is refused below, unless the first run has that split too.
+            # A run with only another split of the task is rejected below, unless the first run has that split too.
             if match := scores.get(key) or next((score for score in namesakes if score.key not in first), None):
                 by_run[name] = match
         if len(by_run) == len(runs):
@@ -284,7 +284,7 @@ def _obstacle(group: Mapping[str, RunRecord], name: str, record: RunRecord) -> s
 
 
 def common_values(runs: Mapping[str, RunRecord]) -> tuple[dict[tuple[str, str], Floats], tuple[str, ...]]:
-    """Returns the (m,) scores x 100 of the tasks that all runs hold, by kind and label, and notes.
+    """Returns the (m,) scores x 100 of the tasks that all runs have, by kind and label, and notes.
 
     Undefined scores are NaN. An average comes after the tasks of its kind.
     """

@@ -1,4 +1,4 @@
-"""`best_of`: the expected best score of n runs, and of how many runs a reported number is the best."""
+"""`best_of`: the expected best of n runs, and how many runs it takes to reach a reported number."""
 
 import math
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from stsbench.render.table import Result, Table, Tables
 from stsbench.statistics.seeds import best_of_below, best_of_quantiles, expected_best
 
 _SHOWN = 10
-"""Numbers of runs in the table, besides all of them."""
+"""The numbers of runs in the table; the last row is all runs."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class BestOf(Judgement):
             few = min(5, count)
             return f"{start}; expected best of {few}: {expected[few - 1]:.2f}, of {count}: {expected[-1]:.2f}."
         if self.typical is None:
-            return f"{start}; {self.number:.2f} is above the best of all of them, {expected[-1]:.2f}."
+            return f"{start}; {self.number:.2f} is above the best of them all, {expected[-1]:.2f}."
         share = f"({100 * best_of_below(self.scores, self.number)[0]:.0f} % of single {self.what} score less)"
         below, above = self.typical
         where = f"the expected best of {below} or {above} {self.what}" if below else "not above this mean"
@@ -99,7 +99,7 @@ class BestOf(Judgement):
 
 
 def best_of(runs: str | Sequence[Run], number: float | str | None = None, *, task: str = "") -> BestOf:
-    """Estimates the best score of n runs, and of how many runs a reported number is the best.
+    """Estimates the best score of n runs, and how many runs it takes to reach a reported number.
 
     Args:
         runs: runs of one recipe with different seeds; or a published system with known seeds; or, with the task

@@ -69,7 +69,7 @@ def compare(
     ] = None,
     number: Annotated[
         str | None,
-        _seeds_option(help="With --a alone, a score or published row: of how many runs is it the best?"),
+        _seeds_option(help="With --a alone, a score or published row: how many runs does it take to reach it?"),
     ] = None,
     task: Annotated[
         str, _seeds_option(help="The task of that score; by default the average, or the only task.")
@@ -84,7 +84,7 @@ def compare(
 
     Two runs are compared pair by pair; pairs that share a sentence are treated as dependent. Three or more are
     ranked. With `--a` and `--b`, two methods are compared over several seeds. `--a` alone describes one method:
-    its spread, the expected best of n runs, and of how many runs a reported number is the best.
+    its spread, the expected best of n runs, and how many runs it takes to reach a reported number.
 
     Examples:
     * `stsbench compare runs/mine-avg-sts runs/theirs-avg-sts`
@@ -174,9 +174,7 @@ def rank(
     ],
     simultaneous: Annotated[
         bool,
-        typer.Option(
-            "--simultaneous", help="Use rank intervals that hold for all models of a task at once, not one by one."
-        ),
+        typer.Option("--simultaneous", help="Use rank intervals that hold for all models of a task jointly."),
     ] = False,
     interval: Interval = "dyadic",
     level: Level = 0.95,

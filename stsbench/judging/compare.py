@@ -23,10 +23,10 @@ from stsbench.statistics import DEPENDENCE
 from stsbench.statistics.estimate import Estimate
 
 _TOPICS_MATTER = 1.2
-"""Ratio of the standard error by components to the dyadic one that is worth a note."""
+"""A note is printed if the standard error by components is more than this many times the dyadic one."""
 
 _UNDEFINED = ("low", "high", "p", "effect", "effect_low", "effect_high", "test_p")
-"""The numbers of a difference that some rows lack."""
+"""The numbers that only some rows have."""
 
 
 def compare(
@@ -38,14 +38,14 @@ def compare(
 ) -> Comparison | SeedsComparison:
     """Tests whether two models differ, or two methods over several seeds.
 
-    Two runs are compared on each task and on average, by what every pair contributes to the difference. p-values
-    are corrected over the tasks (Holm). Williams' and McNemar's tests, which treat items as independent, are
-    shown for comparison. Two lists of runs are compared as samples of other seeds and other pairs; tests need five
-    runs of each.
+    Two runs are compared on each task and on average, from every pair's contribution to the difference. p-values
+    are corrected over the tasks (Holm). Williams' and McNemar's tests, which treat items as independent, are shown
+    for comparison. Two lists of runs are compared as samples of other seeds and other pairs; tests need five runs
+    of each.
 
     Args:
         a: a run, or a list of runs of one method with different seeds.
-        b: the other run, or the other method's runs. Without it, the spread of `a` is described.
+        b: the other run, or the other method's runs. By default the spread of `a` is described.
         intervals: how intervals and p-values are computed; by default dyadic, 95 %. The records' own choice is
             not used.
         progress: called with the stage and how much of it is done.

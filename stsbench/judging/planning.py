@@ -1,8 +1,8 @@
 """`plan`: the smallest detectable difference, and the pairs and seeds that a claim needs.
 
-Two models that agree on most pairs need fewer pairs: what counts is the standard error of their difference. A test
-at 5 % detects 1.96 + 0.84 standard errors with 80 % power. A claim about methods also faces the spread over seeds,
-which more pairs do not reduce.
+Two models that agree on most pairs need fewer pairs, because the standard error of their difference is smaller. A
+test at 5 % detects 1.96 + 0.84 standard errors with 80 % power. A claim about methods must also account for the
+spread over seeds, which more pairs do not reduce.
 """
 
 import math
@@ -31,7 +31,8 @@ _NO_VARIANCE = Variance(0.0, 0.0, math.inf)
 
 @dataclass(frozen=True, eq=False)
 class Plan(OfTwo):
-    """What a comparison of two models on these pairs can detect, and what a comparison of two methods needs.
+    """The differences that these pairs can detect between two models, and the runs that a comparison of two
+    methods needs.
 
     Attributes:
         a: name of A; `b`: of B.
@@ -135,7 +136,7 @@ def plan(
         raise UserError(f"a difference of {difference:g} points: give more than 0, such as 0.5.")
     named = named_runs([a, b])
     tasks, notes = aligned_scores(named, progress=progress)
-    require_distinct_models(named)  # after the check of protocols, whose message says more
+    require_distinct_models(named)  # after the check of protocols, whose message is more specific
     spreads, spread_source = _spreads(spread, [task.task for task in tasks])
     rows = [_planned(task, interval, difference, spreads.get(task.task, math.nan)) for task in tasks]
     first, second = named

@@ -1,4 +1,4 @@
-"""Checks a run against published rows: which scores fit a setting, and how far they are from the printed ones."""
+"""Checks a run against published rows: finds the scores for a setting, and compares them with the printed ones."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -60,12 +60,12 @@ _UNSTATED = (
     *(name for name in SIGNED if name not in {"pooling", "max_length", "backend", "normalize"}),
     "postprocessing",
 )
-"""Settings that few rows state; their defaults are assumed."""
+"""Settings that few rows state, with the defaults that are assumed."""
 
 
 @dataclass(frozen=True)
 class MeasuredScore:
-    """A number of a record that papers print.
+    """A number in a record of a kind that papers print.
 
     Attributes:
         of: the score that it belongs to.
@@ -146,7 +146,7 @@ def fitting(setting: Setting, scores: Sequence[MeasuredScore]) -> Fit:
 
 
 def open_fields(fits: Iterable[Fit]) -> list[str]:
-    """Returns the choices that match only because a source does not state them, each once."""
+    """Returns the choices that match only because a source does not state them, without repeats."""
     parts = [part for fit in fits for part in fit.parts]
     return list(dict.fromkeys(f"{name}: {why}" for part in parts for name, why in _compared(*part)[1]))
 
@@ -174,8 +174,8 @@ def published_beside(record: RunRecord) -> Iterator[Comparable]:
 def _compared(setting: Setting, score: MeasuredScore) -> tuple[list[FieldDifference], list[tuple[str, str]]]:
     """Compares a measured score with a published value's setting.
 
-    What a paper leaves open and its authors' code fixes counts as stated. What nobody states, and what an imported
-    file leaves open, matches any value.
+    A choice that a paper leaves open but its authors' code fixes counts as stated. A choice that is stated
+    nowhere, or that an imported file leaves open, matches any value.
 
     Returns:
         The choices that make the two incomparable; and those that match only because they are not stated, with
@@ -292,7 +292,7 @@ def check_published(record: RunRecord, rows: Sequence[PublishedRow], tolerance: 
         settings += [*open_fields(compared), *remarks, *_use_remarks(expected, record)]
         cells += checked
     printed = [note for expected in rows for note in (*expected.row.notes, *expected.table.notes)]
-    # A line each for settings, files, and what is known about the rows.
+    # One line each for settings, files, and notes on the rows.
     lines = "; ".join(dict.fromkeys(settings)), _files_text(rows, record), " ".join(dict.fromkeys(printed))
     names = tuple(expected.name for expected in rows)
     notes = tuple(filter(None, lines))
@@ -344,11 +344,11 @@ def _checkpoint_compared(row: PublishedRow, record: RunRecord) -> tuple[list[Fie
 
 
 def _files_text(rows: Sequence[PublishedRow], record: RunRecord) -> str:
-    """Returns whether the model's files are those of the rows' checkpoints, as far as both hashes are known."""
+    """Returns whether the model's files are those of the rows' checkpoints, where both hashes are known."""
     names: dict[str, list[str]] = {}
     for expected in rows:
         stated, model = checkpoint_of_system(expected.row.system), record.model
-        # Other kinds of models are not hashed by one weights file.
+        # Other kinds of models have no single hash of weights.
         if stated is None or expected.row.variant or model.kind not in WITH_POOLINGS:
             continue
         for what, is_same, _ in stated.files_compared(model.weights_sha256, model.tokenizer_sha256):
@@ -373,7 +373,7 @@ def _use_remarks(row: PublishedRow, record: RunRecord) -> Iterator[str]:
 
 
 def _seed_scores(row: PublishedRow, cell: PublishedCell) -> "pd.Series[float] | None":
-    """Returns the scores of known seeds of the row's system in its own configuration, or None."""
+    """Returns the scores of known seeds of the row's system in its default configuration, or None."""
     setting, system = cell.setting, row.row.system
     comparable = (setting.metric, setting.split, setting.group, setting.variant) == ("spearman", "test", "", "")
     if not comparable or system not in seeded_systems():

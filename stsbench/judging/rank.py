@@ -38,7 +38,7 @@ _FEW = 6
 """Largest number of models that a sentence names."""
 
 _FASTER, _TIMED = 1.5, 100
-"""A ratio of speeds that a sentence states, and the fewest texts that were encoded to know it."""
+"""The smallest ratio of speeds that a sentence states, and the fewest encoded texts that it needs."""
 
 _BEHIND = ("behind", "behind_low", "behind_high")
 _OVER_TASKS = ("to_first", "tasks_low", "tasks_high")
@@ -63,7 +63,7 @@ class RankResult(Judgement):
             - `to_first`: of an average, its difference from the first model in points, with the interval
               `tasks_low` to `tasks_high` over other tasks. NaN for the first, and without an average or spread;
             - `behind`: points below the first model, with the interval `behind_low` to `behind_high`; NaN for it;
-            - `seconds` that 1,000 texts took to encode; NaN if under 100 were encoded, or in other environments;
+            - `seconds` to encode 1,000 texts; NaN if fewer than 100 were encoded, or the environments differ;
             - `tasks`: number of tasks in an average, otherwise 1.
         p: by task, the (m, m) p-values of all differences in the order of its rows, corrected for all pairs.
         simultaneous: whether the rank intervals of a task hold for all models at once.
@@ -105,7 +105,7 @@ class RankResult(Judgement):
 
     @property
     def sentence(self) -> str:
-        """Which model is best, which do not differ significantly and how far others are behind, for each headline."""
+        """Which model is best, which are tied with it, and how far the others are behind, for each headline."""
         return " ".join(map(self._sentence, self.headlines))
 
     def table(self) -> Tables:
@@ -138,7 +138,7 @@ class RankResult(Judgement):
         ]
 
     def _tables(self, task: str) -> Iterator[Table]:
-        """Yields the ranking by a headline; by an average also the scores of all tasks with their groups."""
+        """Yields the ranking by a headline; for an average also the scores of all tasks with their groups."""
         low, high = (f"{100 * share:g} %" for share in ((1 - self.level) / 2, (1 + self.level) / 2))
         rows = self.of(task)
         shown = rows.assign(

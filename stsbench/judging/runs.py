@@ -58,7 +58,7 @@ def shared_name(runs: Sequence[str]) -> str:
 
 
 def require_distinct_models(runs: Mapping[str, RunRecord]) -> None:
-    """Raises a UserError for a run that is named twice, and for two runs of the same weights used alike."""
+    """Raises a UserError for a run that is named twice, and for two runs of the same weights and use."""
     for _, name in _twins(runs, lambda record: record.folder and record.folder.resolve()):
         raise UserError(f"{runs[name].folder} is named twice: give each run once.")
     for first, name in _twins(runs, model_of):

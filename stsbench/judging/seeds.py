@@ -1,7 +1,7 @@
 """Compares methods by several runs each, which differ in their training seed.
 
 Fifty seeds of unsupervised SimCSE range over 3.5 points, so one checkpoint says little about a method. Here the
-runs are the sample. Scores also vary with the pairs, so intervals are over other seeds and other pairs (see
+sample is a set of runs. Scores also vary with the pairs, so intervals are over other seeds and other pairs (see
 `statistics.seeds`).
 """
 
@@ -92,7 +92,7 @@ class SeedsComparison(ComparisonResult):
         """Returns a table of scores, and one of variance shares and whole-run statistics.
 
         Args:
-            subsets: without effect: methods are compared by whole tasks.
+            subsets: ignored; methods are compared by whole tasks.
         """
         records = self.rows.to_dict("records")
         frames = [pd.DataFrame(map(cells, records)) for cells in (self._cells, self._whole_run_cells)]
@@ -113,7 +113,7 @@ class SeedsComparison(ComparisonResult):
 
     @property
     def remarks(self) -> list[str]:
-        """What few runs cannot show, and the notes, one line each."""
+        """The limits of few runs, and the notes, one line each."""
         last = self.rows.to_dict("records")[-1]
         few = [
             f"{name}: {_few_runs_text(last[f'{side}_runs'], last[f'{side}_sd'])}"
@@ -222,7 +222,7 @@ def compare_seeds(
             raise UserError(f"{name} has no score on {task} (its similarities are constant): leave it out.")
     aligned, notes = _aligned(runs)
     rng = generator(SEED, "runs")
-    # The same draws serve every task, because one run has the scores of all tasks.
+    # The same draws are used for every task, because one run has the scores of all tasks.
     drawn = [rng.integers(len(method), size=(RESAMPLES, len(method))) for method in (a, b) if method]
     settings = _Settings(interval, level, drawn)
     rows = [

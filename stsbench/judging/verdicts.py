@@ -36,7 +36,7 @@ class Judgement(Result):
     """A result whose answer is a sentence. It is shown as legend, tables, remarks and sentence.
 
     Attributes:
-        notes: what limits the answer.
+        notes: limits of the answer.
     """
 
     notes: tuple[str, ...] = field(default=(), kw_only=True)
@@ -48,12 +48,12 @@ class Judgement(Result):
 
     @property
     def legend(self) -> list[str]:
-        """What the tables' letters and columns mean, one line each."""
+        """The meaning of the tables' letters and columns, one line each."""
         return []
 
     @property
     def remarks(self) -> list[str]:
-        """What limits the answer, one line each."""
+        """Limits of the answer, one line each."""
         return [f"note: {note}" for note in self.notes]
 
     def to_dict(self) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class OfTwo(Judgement):
 
     @property
     def legend(self) -> list[str]:
-        """Which is A and which is B."""
+        """The names of A and B."""
         return [f"{letter}: {name}" for letter, name in (("A", self.a), ("B", self.b)) if name]
 
 
@@ -144,7 +144,7 @@ class CellCheck:
         name: the task, or the column of the row.
         expected: the expected score x 100; None if nothing is printed.
         measured: the measured score x 100, even if not comparable; None if missing or undefined.
-        verdict: the verdict; `no value` if nothing is printed.
+        verdict: the verdict; `no value` if the table prints none.
         reason: why the verdict is what it is, or how many pairs would decide.
         differences: the choices that make the two incomparable.
         origin: `table/row` of the expected score; empty for a baseline.
@@ -239,14 +239,14 @@ class Check(Judgement):
         rest = f" ({skipped} could not be compared)" if skipped else ""
         off = [] if self.passed else self.of(verdict)
         details = f"; off: {', '.join(cell.signed for cell in off)}" if off else ""
-        # The score that is farthest from a decision needs the most.
+        # The score that is farthest from a decision needs the most pairs.
         farthest = max(off, key=lambda cell: cell.loss_high or 0.0, default=None)
         if verdict == "undecided" and farthest:
             details += f"; {farthest.name} {farthest.reason}"
         return f"{verdict}: {self.run}: {count}{rest}{details}."
 
     def _reasons(self) -> str:
-        """Returns why scores are not comparable, each difference once with its scores."""
+        """Returns why scores are not comparable: each difference with its scores."""
         names: dict[str, list[str]] = {}
         for cell in self.of("not comparable"):
             for difference in cell.differences:

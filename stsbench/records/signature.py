@@ -162,6 +162,6 @@ def require_same_protocol(
     """Raises if two scores do not compare: the message names the runs, the task, a field and the remedy."""
     for field in differing_fields(one, other):
         raise UserError(
-            f"{names[0]} and {names[1]} do not compare on {task}: {field} is {getattr(one, field)} in one and "
+            f"{names[0]} and {names[1]} are not comparable on {task}: {field} is {getattr(one, field)} in one and "
             f"{getattr(other, field)} in the other: {remedy}."
         )

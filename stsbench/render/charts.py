@@ -34,7 +34,7 @@ _LONGEST_LEVEL = 5
 
 _ROW_HEIGHT = 0.22
 _MARGINS = 0.75
-"""Inches: per row, and for the axis and its label."""
+"""Inches per row, and inches for the axis and its label."""
 
 _LABEL_CHARACTERS = 13
 """Characters of the axis label per inch of the figure's width, part of which row labels take."""
@@ -76,7 +76,7 @@ def line(
     if not np.isnan(under).all():
         axes.fill_between(across, under, over, color=colour, alpha=shade, lw=0)
     known = np.flatnonzero(~np.isnan(values))
-    # A reader goes through tooltips one by one, so long curves have only some.
+    # Readers step through tooltips one by one, so long curves have only some.
     marked = known[np.unique(np.linspace(0, len(known) - 1, min(len(known), _MOST_TOOLTIPS)).round().astype(int))]
     shown_places = [f"{across[at]:g}" if places is None else places[at] for at in marked]
     shown = name.removeprefix("_")
@@ -88,7 +88,7 @@ def line(
 
 
 def draw_by_model(axes: "Axes", rows: "pd.DataFrame", palette: Mapping[str, str]) -> None:
-    """Draws values with intervals at places along an axis, with the models side by side.
+    """Draws values with intervals along an axis, models side by side.
 
     Args:
         axes: the axes to draw on.

@@ -33,7 +33,7 @@ else:
 FigureSize = Literal["column", "page"]
 
 WIDTHS: dict[FigureSize, float] = {"column": 3.3, "page": 5.0}
-"""Inches: a column of a two-column paper; a page of ours, or of a paper with one column."""
+"""Inches: a column of a two-column paper; a page of our reports, or of a one-column paper."""
 
 FORMATS = ("png", "svg", "pdf")
 
@@ -42,7 +42,7 @@ FORMATS = ("png", "svg", "pdf")
 _COLOURS = ("#CC79A7", "#E69F00", "#009E73", "#0072B2", "#56B4E9", "#000000", "#D55E00")
 
 ONE_COLOUR = "#0072B2"
-"""For anything that does not belong to a model, such as differences."""
+"""The colour of anything that does not belong to a model, such as differences."""
 
 _STYLE = {
     "font.size": 8,
@@ -116,7 +116,7 @@ def keep_colours(names: Sequence[str]) -> None:
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Uses the house style inside a block, whatever your own settings of matplotlib are."""
+    """Uses the house style inside a block, regardless of your matplotlib settings."""
     import matplotlib as mpl
 
     with mpl.rc_context():
@@ -283,7 +283,7 @@ def svg_of(figure: "Figure") -> str:
     text, dpi = StringIO(), figure.dpi
     with style():
         FigureCanvasSVG(figure).print_svg(text, metadata={"Date": None})
-    # As long as the figure has the resolution of the drawing, an inch is 72 units.
+    # While the figure has the resolution of the drawing, an inch is 72 units.
     values = []
     for mark in getattr(figure, "marks", ()):
         x, y = mark.axes.transData.transform((mark.x, mark.y))

@@ -40,7 +40,7 @@ def unique_labels(names: Sequence[str], taken: Iterable[str] = ()) -> list[str]:
 
     Args:
         names: the labels, in order.
-        taken: labels that none of them may equal.
+        taken: labels that are already in use.
 
     >>> unique_labels(["a", "b", "a", "a [2]"]), unique_labels(["Avg."], taken=["Avg."])
     (['a', 'b', 'a [3]', 'a [2]'], ['Avg. [2]'])
@@ -94,7 +94,7 @@ def is_missing(value: Any) -> bool:
 
 def _column(name: str, series: "pd.Series[Any]", decimals: int) -> Column:
     present = [value for value in series if not is_missing(value)]
-    # Without values, the type of the column or of its NaN decides.
+    # For a column without values, its type or that of its NaN decides.
     is_numeric = all(map(_is_number, present)) if present else any(isinstance(value, float) for value in series)
     cells = tuple(MISSING if is_missing(value) else _cell(value, decimals) for value in series)
     return Column(one_line(name), cells, is_numeric or (not present and series.dtype.kind in "iuf"))

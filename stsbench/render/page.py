@@ -119,7 +119,7 @@ class ReportFigure:
     Attributes:
         name: its anchor and file name.
         caption: what it shows.
-        alt: its description for readers who cannot see it.
+        alt: its alternative text.
         svg: the drawing.
     """
 
@@ -152,7 +152,7 @@ class Section:
         pointers: sentences with links.
         commands: command lines to copy.
         parts: subsections.
-        fold: whether a page can fold the section: initially `open` or `closed`, or not at all (empty).
+        fold: `open` or `closed` for a section that can be folded, by its initial state; empty for others.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Results and their tables, which print themselves in a terminal and a notebook, and in several formats."""
+"""Results and their tables, which a terminal and a notebook display, in several formats."""
 
 import json
 from abc import ABC, abstractmethod

@@ -87,7 +87,7 @@ def parse_tasks(tasks: str | Sequence[str], protocol: Protocol) -> list[TaskSpec
             task, _, split = member.partition(":")
             specs.append(_spec(task, split, "", preferred))
     if not specs:
-        raise UserError("no task was named: give `sts`, or names such as STS12,STS-B:dev.")
+        raise UserError("no task is given: use `sts`, or names such as STS12,STS-B:dev.")
     return list(dict.fromkeys(specs))
 
 

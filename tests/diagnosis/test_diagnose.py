@@ -121,7 +121,7 @@ def test_a_length_that_a_file_of_the_checkpoint_states_is_tried(
     claim = score(tiny_bert, max_length=5)["sample"]
     found = on_sample(sb.load(path.parent, device="cpu", max_length=64), claim)
     assert best_changes(found) == {"max_length": "5"}
-    assert f"5 sub-words is the limit that {key} of {file} states" in " ".join(found.remarks)
+    assert f"5 sub-words is the limit in {key} of {file}" in " ".join(found.remarks)
 
 
 def test_a_callable_and_your_own_pairs_are_diagnosed(
@@ -133,7 +133,7 @@ def test_a_callable_and_your_own_pairs_are_diagnosed(
     found = sb.diagnose(hash_encode, f"{100 * (record.scores[0].value or 0):.4f}", data=mine)
     assert best_changes(found) == {"metric": "pearson"}
     assert any("has no poolings or maximum lengths to choose from" in note for note in found.notes)
-    with pytest.raises(UserError, match="a claim about data of your own is one number"):
+    with pytest.raises(UserError, match="a claim about your own data is a single number"):
         sb.diagnose(hash_encode, "STS16=50", data=mine)
 
 
@@ -174,8 +174,8 @@ def test_averages_and_several_numbers_are_explained(tiny_bert: Path, benchmark_f
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"claim": "50", "tasks": "sample,STS16"}, "the sample is part of no average"),
-        ({"claim": "50", "tasks": ","}, "no task was named"),
+        ({"claim": "50", "tasks": "sample,STS16"}, "the sample is not part of any average"),
+        ({"claim": "50", "tasks": ","}, "no task is given"),
         ({"claim": "avg=50,STS16=60", "tasks": "STS12,STS13"}, "the claim names STS16, which is not among"),
         ({"claim": "50", "protocol": sb.protocol(metric="kendall")}, "diagnose compares by spearman and pearson"),
         ({"claim": "STS16=50"}, "STS16 was not found in"),

@@ -96,10 +96,14 @@ def test_other_items_or_another_truth_under_the_same_signature_do_not_compare(ru
     record = run(0.0)
     items = record.items
     renamed = with_columns(record, item_id=np.array([f"{name}b" for name in items["item_id"]], dtype=object))
-    with pytest.raises(sb.UserError, match=r"run 0 and run 1 do not compare on [\w:-]+: item_id differs \(\d+ of"):
+    with pytest.raises(
+        sb.UserError, match=r"run 0 and run 1 are not comparable on [\w:-]+: item_id differs \(\d+ of"
+    ):
         aligned(record, renamed)
     fewer = with_rows(record, np.flatnonzero(items["split"] == record.scores[0].split)[1:])
-    with pytest.raises(sb.UserError, match=r"run 0 and run 2 do not compare on [\w:-]+: item_id differs \(1 of"):
+    with pytest.raises(
+        sb.UserError, match=r"run 0 and run 2 are not comparable on [\w:-]+: item_id differs \(1 of"
+    ):
         aligned(record, record, fewer)
     for truth in {"gold", "label"} & set(record.scores[0].about.columns):
         other = [f"{value}b" for value in items[truth]] if truth == "label" else items[truth] + 1

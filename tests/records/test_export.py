@@ -50,7 +50,7 @@ def test_the_same_scores_are_read_back(record: sb.RunRecord, tmp_path: Path) -> 
     assert (back.model.name, back.model.use.revision) == ("owner/my model", None)
     assert any("SICK-R and own" in note for note in exported.notes)
     for verb in (lambda: sb.compare(record, back), lambda: sb.rank([record, back])):
-        with pytest.raises(UserError, match=r"do not compare on STS12|was imported with scores only"):
+        with pytest.raises(UserError, match=r"are not comparable on STS12|was imported with scores only"):
             verb()
     # The other similarities are those of the items.
     entry = entry_of(exported.folder)

@@ -59,7 +59,9 @@ def test_two_scores_compare_only_if_every_field_of_the_protocol_agrees(name: str
     other = replace(PLAIN, **{name: "other"})
     assert (other.protocol != PLAIN.protocol, other.model) == (True, PLAIN.model)
     assert differing_fields(PLAIN, other) == (name,)
-    with pytest.raises(UserError, match=rf"^a and b do not compare on T: {name} is .* and other in the other: st"):
+    with pytest.raises(
+        UserError, match=rf"^a and b are not comparable on T: {name} is .* and other in the other: st"
+    ):
         require_same_protocol(PLAIN, other, names=("a", "b"), task="T", remedy="stop")
 
 

@@ -1,4 +1,4 @@
-"""Text to vectors: what can encode sentences, and the planner and the cache that make it cheap.
+"""Text to vectors: the encoders, and the planner and the cache that make them fast.
 
 The verbs are `load` (in `load`: from a name, a path or a callable to an `Encoder`), `embed` (in `plan`: from an
 encoder and texts to `Embeddings`; in `load`: to an array; in `embedded`: to a file) and `fit` (in `fit`: from

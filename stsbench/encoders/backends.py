@@ -1,4 +1,4 @@
-"""Where and how a checkpoint is computed: devices, precisions, attention, and OpenVINO in place of torch.
+"""Where and how a checkpoint is computed: devices, precisions, attention, and OpenVINO instead of torch.
 
 OpenVINO replaces the layers only: pooling, heads, tail, tokenizer and planner stay. sentence-transformers and
 optimum export the last layer only, so OpenVINO's and NNCF's exporters are called here. int8 is static: ranges of
@@ -43,7 +43,7 @@ DEVICE_OF_JOBS = "STSBENCH_DEVICE"
 """The environment variable by which a sweep passes its `--device` to the processes of its jobs."""
 
 BACKENDS = {TORCH: tuple(PRECISIONS), "openvino": ("fp32", "bf16", "int8")}
-"""The precisions of each program. In those that are missing, a vector would depend on its batch."""
+"""The precisions of each program. In the missing ones, a vector would depend on its batch."""
 
 CALIBRATION_SENTENCES = 256
 
@@ -58,7 +58,7 @@ _Compute = Callable[[_Integers, _Integers], list[NDArray[np.float32]]]
 
 
 def require_combination(use: Use) -> None:
-    """Refuses a back end, precision, attention kernel or mask that does not exist, or not together with others."""
+    """Raises a UserError for an unknown or incompatible back end, precision, attention kernel or mask."""
     backend, precision, device = use.backend, use.precision, use.device
     for name, known in (("attention", ATTENTIONS), ("attention_mask", MASKS)):
         value = getattr(use, name)
@@ -77,7 +77,8 @@ def require_combination(use: Use) -> None:
 
 
 def resolve_device(device: str) -> str:
-    """Returns `cpu`, `cuda` or `mps`; `auto` becomes the fastest device available, in a sweep's job the sweep's.
+    """Returns `cpu`, `cuda` or `mps`; `auto` becomes the fastest available device, or in a sweep's job the
+    sweep's.
 
     Without an accelerator's driver the answer is `cpu` without importing torch, which a cached run does not need.
     """
@@ -112,7 +113,7 @@ def _may_have_accelerator() -> bool:
 def calibration() -> tuple[tuple[str, ...], str]:
     """Returns the sentences that int8 is calibrated on, and four hexadecimal digits of their hash.
 
-    They are bundled sentences, none of them in the sample's pairs, so that calibration sees no test data.
+    They are bundled sentences that the sample's pairs do not contain, so calibration uses no test data.
     """
     pairs = load_sample().pairs
     scored = {*pairs["sentence1"], *pairs["sentence2"]}
@@ -244,13 +245,13 @@ def _quiet_openvino() -> Any:
 
 
 def other_masks(checkpoint: Checkpoint) -> tuple[str, ...]:
-    """Returns the masks that a decoder may lack (both if its files set one); none for an encoder."""
+    """Returns the attention masks to try for a decoder (both if its files set one); none for an encoder."""
     from transformers.models.auto import modeling_auto
 
     config = checkpoint.json("config.json")
     if not (config.get("is_decoder") or config.get("auto_map")):
         kind = config.get("model_type")
-        # The first mapping also lists encoders that can be used as decoders; the second, no language models.
+        # The first mapping also lists encoders that can be used as decoders; the second has no language models.
         generates = kind in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
         if not generates or kind in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES:
             return ()

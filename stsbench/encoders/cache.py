@@ -150,7 +150,7 @@ def text_key(text: str) -> bytes:
 
 
 class EmbeddingCache:
-    """The cached vectors of one identity (one that `is_cached`) with one pooling.
+    """The cached vectors of one identity (whose `is_cached` is true) with one pooling.
 
     If your cache cannot be used (full disk, no permission, locked by another process), one warning is logged and
     the run continues without it.
@@ -313,7 +313,7 @@ def max_cache_bytes() -> float:
         return DEFAULT_MAX_BYTES
     size = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?", wanted, re.IGNORECASE)
     if size is None:
-        raise UserError(f"STSBENCH_CACHE_SIZE is {wanted!r}, which is not a size: use bytes, or 5GB, or 500MB.")
+        raise UserError(f"STSBENCH_CACHE_SIZE is {wanted!r}, not a size: use bytes, or 5GB, or 500MB.")
     return float(size[1]) * _UNITS[size[2].upper()]
 
 
@@ -339,10 +339,10 @@ def touch_and_trim(used: Path, max_bytes: float = DEFAULT_MAX_BYTES) -> None:
 
 
 def remove(path: Path) -> int:
-    """Deletes a file of the cache, which may be gone already, and returns the number of bytes freed."""
+    """Deletes a file of the cache if it still exists, and returns the number of bytes freed."""
     try:
         size = path.stat().st_size
-        # SQLite would apply what an interrupted transaction left to a new file of the same name.
+        # SQLite would apply an interrupted transaction's journal to a new file of the same name.
         path.with_name(f"{path.name}-journal").unlink(missing_ok=True)
         path.unlink()
     except FileNotFoundError:

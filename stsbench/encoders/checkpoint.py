@@ -1,9 +1,9 @@
 """A checkpoint's folder, on this machine or downloaded from the Hugging Face Hub: its files and their hashes.
 
-Files are read seconds after they were hashed, and weights mapped into memory as long as they are used. So encoders
-compare a file's state (inode, size, time stamps) at hashing with its state after each use.
+Files are read seconds after they are hashed, and weights stay mapped into memory while they are used. So encoders
+check that a file's state (inode, size, time stamps) after each use is that at hashing.
 
-Also here: errors of Transformers and its relatives become one sentence, and they log nothing.
+This module also turns errors of Transformers and related libraries into one sentence, and silences their logs.
 """
 
 import hashlib
@@ -122,12 +122,12 @@ def quiet_transformers() -> Iterator[None]:
 
 
 def from_hub(name: str, revision: str | None, *, with_code: bool) -> Path:
-    """Downloads what is needed of a model and returns its folder, which is named after the commit."""
+    """Downloads the needed files of a model and returns their folder, which is named after the commit."""
     from huggingface_hub import HfApi, snapshot_download
     from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError, RevisionNotFoundError
 
     try:
-        # Unlike listing the files, this is not retried again and again without a network.
+        # Unlike listing the files, this is not retried repeatedly without a network.
         info = HfApi().model_info(name, revision=revision, timeout=_TIMEOUT_SECONDS)
         needed = needed_files([sibling.rfilename for sibling in info.siblings or []], with_code=with_code)
         return Path(snapshot_download(name, revision=revision, allow_patterns=needed))
@@ -146,7 +146,7 @@ def from_hub(name: str, revision: str | None, *, with_code: bool) -> Path:
 
 
 def needed_files(files: Sequence[str], *, with_code: bool = False) -> list[str]:
-    """Returns the files of a repository that loading reads: of several formats of the same weights only one.
+    """Returns the files of a repository that loading reads; one format if the weights exist in several.
 
     >>> needed_files(["config.json", "model.safetensors", "pytorch_model.bin", "2_Dense/pytorch_model.bin"])
     ['config.json', 'model.safetensors', '2_Dense/pytorch_model.bin']
@@ -164,7 +164,7 @@ def _downloaded_before(name: str, revision: str | None, reason: Exception) -> Pa
     """Returns the folder of an earlier download if the Hub cannot be reached."""
     from huggingface_hub import try_to_load_from_cache
 
-    # By a single file: the library takes a snapshot without the files we left out for incomplete.
+    # By a single file, because the library considers a snapshot without the excluded files incomplete.
     for file in ("config.json", "modules.json", ADAPTER_CONFIG):
         cached = try_to_load_from_cache(name, file, revision=revision)
         if isinstance(cached, str):
@@ -324,7 +324,7 @@ class Checkpoint:
             if _state_of(path) != state:
                 raise UserError(
                     f"{path} changed after it was hashed, so vectors would be attributed to the wrong file. Load "
-                    "the model again when nothing writes there any more."
+                    "the model again when no process writes there."
                 )
 
 

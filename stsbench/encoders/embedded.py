@@ -1,6 +1,6 @@
 """`stsbench embed`: the vectors of millions of sentences in one .npy file, with its description beside it.
 
-Vectors are written in parts; whatever stops it, the same command resumes after the last complete part.
+Vectors are written in parts; after any interruption, the same command resumes after the last complete part.
 """
 
 import json
@@ -25,7 +25,7 @@ from stsbench.encoders.use import use_signature
 from stsbench.render.table import Result, Table, Tables
 
 AT_ONCE = 10_000
-"""Sentences in a part: what is in memory, and what an interruption costs at most."""
+"""Sentences in a part, which is in memory at once, and the most that an interruption loses."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def embed_file(
 def _write(model: Encoder, made: Embedded, progress: Progress) -> None:
     target, about, file = made.path, Path(f"{made.path}.json"), Path(made.source)
     description = {name: value for name, value in vars(made).items() if name != "path"}
-    # The name states what the file has, so only the same command resumes.
+    # The name identifies the content, so only the same command resumes.
     unfinished = target.with_name(f"{target.name}.{fingerprint(description)[:12]}.unfinished")
     lines = sentences_in(file)
     width = embed(model, [next(sentences_in(file))], use_cache=False).shape[1]

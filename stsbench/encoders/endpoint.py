@@ -1,7 +1,7 @@
-"""A model behind a server that speaks the OpenAI embeddings protocol: vLLM, llama.cpp, Ollama, TEI, infinity.
+"""A model behind a server with the OpenAI embeddings protocol: vLLM, llama.cpp, Ollama, TEI, infinity.
 
 `http://127.0.0.1:8000/v1#NAME` is the address without `/embeddings`, and the model's name there. The server
-chooses pooling, length and precision; the prompt, and the processing of the vectors, are ours.
+chooses pooling, length and precision; prompts and the processing of vectors are applied here.
 """
 
 import os
@@ -35,7 +35,7 @@ TIMEOUT = (10.0, 300.0)
 """Seconds to connect, and to wait for an answer."""
 
 AT_ONCE, SENTENCES = 8, 32
-"""Requests at once, and sentences in a request at most, which is what TEI accepts by default."""
+"""Concurrent requests, and the maximum number of sentences in a request, TEI's default limit."""
 
 _REFUSED = (400, 413, 422)  # the request is too large, or a sentence is too long
 _BASE64 = {"encoding_format": "base64"}  # a third of the size
@@ -59,7 +59,7 @@ def load_endpoint(address: str, use: Use) -> "EndpointEncoder | SidedEncoder":
     """Returns the encoder of a served model. The first request is sent for the first sentence.
 
     Args:
-        address: of the server, with the model's name; a user and password in it are used, but kept in no record.
+        address: of the server, with the model's name; a user and password in it are used, but not recorded.
         use: prompts, the label of the revision, and the processing of vectors.
 
     Raises:
@@ -70,7 +70,7 @@ def load_endpoint(address: str, use: Use) -> "EndpointEncoder | SidedEncoder":
         is_valid = parts.hostname and parts.port != 0 and not parts.query and "@" not in parts.path
     except ValueError:
         is_valid = False
-    if not is_valid:  # not printed: a part of it may be of a password
+    if not is_valid:  # not printed: it may contain part of a password
         raise UserError(f"the address of the model is invalid: {_REMEDY}.")
     url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"
     if not parts.fragment:
@@ -135,7 +135,7 @@ class EndpointEncoder(OwnPooling):
         return as_float32(np.array(rows), self.identity.name)
 
     def _encode(self, texts: list[str]) -> list[Any]:
-        """Returns the vectors of one request, which is halved while the server refuses its size."""
+        """Returns the vectors of one request, which is split in half while the server rejects its size."""
         as_base64 = self._takes_base64
         response = self._post({"model": self.model, "input": texts} | (_BASE64 if as_base64 else {}))
         if response.status_code in {400, 422} and as_base64:
@@ -232,7 +232,7 @@ class EndpointEncoder(OwnPooling):
 def _key() -> str:
     key = next(filter(None, (os.environ.get(name, "").strip() for name in KEYS)), "")
     if not (key.isascii() and key.isprintable()):
-        raise UserError(f"the key in {' or '.join(KEYS)} has characters that no key has: set it again.")
+        raise UserError(f"the key in {' or '.join(KEYS)} has invalid characters: set it again.")
     return key
 
 

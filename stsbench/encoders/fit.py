@@ -122,9 +122,9 @@ def fit(
     Args:
         method: `whitening` or `flow`.
         encoder: what `load` accepts; its weights must have a hash.
-        sentences: what to fit on: a task as in `run --tasks` (`STS-B`, `STS-B:all`, `SICK-R`), `sts`, `nli` (dev
-            and test of SNLI), `sample`, `sample-sentences`, a text file with one sentence per line, or several
-            with commas; or a list of sentences.
+        sentences: the sentences to fit on: a task as in `run --tasks` (`STS-B`, `STS-B:all`, `SICK-R`), `sts`,
+            `nli` (dev and test of SNLI), `sample`, `sample-sentences`, a text file with one sentence per line, or
+            several with commas; or a list of sentences.
         out: the folder to write; an earlier fit in it is replaced.
         dimensions: of a whitening, the number of directions of largest variance to keep; default: all in which
             the sentences vary.
@@ -202,7 +202,7 @@ def _require_plain(base: Encoder) -> None:
     template = ["template"] if identity.use.template is not None else []
     for name in (*template, *identity.use.changed("afterwards")):
         raise UserError(
-            f"{identity.name} is used with {option_of(name)}, for which nothing is fitted: leave it out."
+            f"{identity.name} is used with {option_of(name)}, which fits do not support: leave it out."
         )
 
 
@@ -229,7 +229,7 @@ def _whitening(
 
 
 def _place(name: str) -> str:
-    """Returns a model's name as it can be found from any folder."""
+    """Returns a model's name in a form that works from any folder."""
     path = Path(name).expanduser()
     return str(path.resolve()) if path.exists() and name != PACKAGED else name
 

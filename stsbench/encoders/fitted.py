@@ -71,7 +71,7 @@ def normalize(vectors: FloatMatrix, out: FloatMatrix | None = None) -> FloatMatr
     # In float64, because the squares of a tiny vector are zero in float32.
     squares = np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)
     exact = np.sqrt(squares)
-    # Lengths that float32 cannot represent, or only with few digits.
+    # Lengths that float32 cannot represent, or only imprecisely.
     extreme = np.flatnonzero((exact > LARGEST) | ((exact < SMALLEST) & (exact > 0)))
     rescued = (vectors[extreme] / exact[extreme, None]).astype(np.float32)
     unit = np.zeros_like(vectors) if out is None else out
@@ -180,7 +180,7 @@ class FitAbout(BaseModel):
         return f"{self.method}{self.dimensions}+{name[:_LONGEST_NAME]}"
 
     def use_of(self, name: str, chosen: Use) -> Use:
-        """Returns how the model is used: as for the fit, in the precision and on the device that the user chose.
+        """Returns the model's use: that of the fit, with the precision and device that you chose.
 
         Args:
             name: of the fit, for messages.
@@ -199,13 +199,13 @@ class FitAbout(BaseModel):
                 )
         free = {field: getattr(chosen, field) for field in _FREE}
         free |= {"revision": chosen.revision or fitted.revision}
-        if self.model.kind == OF_MTEB:  # how mteb reads a sentence cannot be chosen
+        if self.model.kind == OF_MTEB:  # the way mteb reads a sentence cannot be chosen
             return Use(**free)
         pooling = fitted.pooling if self.model.kind in WITH_POOLINGS else AUTO
         return replace(fitted, template=NO_TEMPLATE, pooling=pooling, **free)
 
     def notes_of(self, name: str, chosen: Use) -> tuple[str, ...]:
-        """Returns notes on what was fitted, and on another precision; arguments as in `use_of`."""
+        """Returns notes on the fit, and on a different precision; arguments as in `use_of`."""
         on, before, now = self.sentences, self.model.use.computed_in, chosen.computed_in
         note = (
             f"{name}: a {self.method} to {self.dimensions} dimensions was fitted for {Path(self.model.name).name} "
@@ -253,7 +253,7 @@ class FittedEncoder(Wrapper):
 
     @cached_property
     def identity(self) -> Identity:
-        """What the vectors depend on, which is everything that the model's vectors do, and the map.
+        """Everything that the vectors depend on: that of the model's vectors, and the map.
 
         Raises:
             UserError: if the model is not the one that it was fitted for.

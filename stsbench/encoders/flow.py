@@ -6,7 +6,7 @@ training vectors get mean 0 and variance 1 (Glow, 3.1), the last layer of a coup
 latents are standard normal. As in BERT-flow's public code (bohanli/BERT-flow, flow/config/config_l3_d3_w32.json):
 permutations instead of invertible 1x1 convolutions, and additive couplings.
 
-Different here: one level, so no dimension leaves early; fixed permutations; fully connected couplings.
+Differences here: one level, so no dimension leaves early; fixed permutations; fully connected couplings.
 """
 
 import copy
@@ -57,7 +57,7 @@ class FlowSettings:
 
 
 class _Step(nn.Module):
-    """y = permute(e^s (x + b)), whose second half is then shifted by a function of the first."""
+    """y = permute(e^s (x + b)), then the second half is shifted by a function of the first."""
 
     permutation: Tensor
 

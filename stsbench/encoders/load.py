@@ -1,6 +1,6 @@
-"""From a model's name to an encoder, with the choices that you leave open.
+"""Loads an encoder by a model's name, and makes the choices that you leave open.
 
-What neither you nor the checkpoint's files choose (pooling, prompt, template, length) comes from the list of known
+Pooling, prompt, template and length come from you, else from the checkpoint's files, else from the known
 checkpoints in `published`.
 """
 
@@ -139,7 +139,7 @@ def _load_named(name: str, use: Use) -> Encoder:
 
 
 def _load_object(model: Any, use: Use) -> Encoder:
-    """Returns a callable as an encoder, or a loaded encoder; of these only saved vectors take options."""
+    """Returns a callable as an encoder, or a loaded encoder; only saved vectors take options."""
     if not isinstance(model, Encoder):
         _refuse(use, "a callable")
         return from_function(model, use)
@@ -173,7 +173,7 @@ def _refuse(use: Use, what: str, *, pooling: str = AUTO) -> None:
 
 
 def _load_fitted(name: str, folder: Path, chosen: Use) -> FittedEncoder:
-    """Loads a folder of `stsbench fit`: the model, and what was fitted to its vectors."""
+    """Loads a folder of `stsbench fit`: the model, and the fitted map."""
     require(MODELS, f"what was fitted in {name}")
     about, tensors = read_fit(folder)
     use, fitted_for = about.use_of(name, chosen), about.model.name
@@ -258,7 +258,7 @@ def resolve(name: str, use: Use = USUAL) -> Resolved:
             f"{published} is a published system without a known checkpoint on the Hugging Face Hub. Give the "
             "folder of one."
         )
-    # A template of the user's decides where it is read.
+    # Your own template defines where it is read.
     as_published = use.pooling == AUTO and use.template in {None, NO_TEMPLATE}
     used = replace(
         use,
@@ -276,13 +276,13 @@ def resolve(name: str, use: Use = USUAL) -> Resolved:
 
 
 class Choices:
-    """Makes the open choices of a use for one checkpoint, and notes on them and on mismatches."""
+    """Resolves the open choices of a use for one checkpoint, with notes on them and on mismatches."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self.notes: list[str] = []
         self._checkpoint, self._name = checkpoint, checkpoint.name
         self._known = checkpoint_named_like(self._name)
-        # Otherwise only a folder's name is alike.
+        # Otherwise only a folder has a similar name.
         self._is_certain = identified_checkpoint(self._name) is not None
 
     def texts(self, use: Use) -> Use:

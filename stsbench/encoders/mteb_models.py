@@ -2,7 +2,7 @@
 
 mteb chooses the prompt of a sentence by its task, the task's type and the side of the pair
 (embeddings-benchmark/mteb, `mteb/models/abs_encoder.py` at 2.26: `get_prompt_name`, `get_instruction`). So there
-is one encoder per prompt. A task that mteb does not have is read as one of mteb's type STS.
+is one encoder per prompt. A task that mteb does not have is treated as one of mteb's type STS.
 """
 
 import math
@@ -93,14 +93,14 @@ class MtebEncoder(OwnPooling):
         )
 
     def tokenize(self, texts: Sequence[str]) -> NoReturn:
-        """Refuses: the prompt depends on the task."""
+        """Raises a UserError, because the prompt depends on the task."""
         raise UserError(
             f"{self.identity.name} has different prompts for different tasks or sides, and sentences are read "
             "without a task here: use the checkpoint itself, with --prompt-name or --prompt."
         )
 
     def vectors(self, sequences: Sequence[TokenSequence]) -> NoReturn:
-        """Refuses: the prompt depends on the task."""
+        """Raises a UserError, because the prompt depends on the task."""
         self.tokenize([])
 
     def _encode(self, metadata: Any, prompt_type: Any, sentences: list[str]) -> Any:
@@ -227,6 +227,6 @@ def _of_name(name: str, use: Use) -> tuple[Any, _Hashed, str | None]:
         )
     more = {"trust_remote_code": True} if use.trust_remote_code and is_plain else {}
     model = about.load_model(device=resolve_device(use.device), **more)
-    # A branch moves; a revision in the registry is fixed by mteb's version.
+    # A branch can change; a revision in the registry is fixed by mteb's version.
     is_fixed = about.revision and (name in MODEL_REGISTRY or _COMMIT.fullmatch(about.revision))
     return model, {"model": about.name, "revision": about.revision} if is_fixed else None, about.revision

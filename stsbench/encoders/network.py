@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Network:
-    """A Transformers model on its device, with what turns hidden states into sentence vectors.
+    """A Transformers model on its device, with its head and the modules after the pooling.
 
     Attributes:
         head: the dense+tanh on the first token that SimCSE-style training left, or None.
@@ -107,10 +107,10 @@ class Network:
 
         Args:
             parts: token ids, with the places that a template reads.
-            readings: what to read, by pooling.
+            readings: where to read the vector, by pooling.
             plain: whether there is no template: then `cls` is what the model itself returns.
             padding: the side on which shorter rows are padded.
-            positions: of each token; None for those that the model's own code gives each row alone.
+            positions: of each token; None for those that the model's own code assigns to each row.
         """
         import torch
 
@@ -138,7 +138,7 @@ class Network:
                     f"pooling {pooling}: {self.name} has {len(hidden) - 1} layers. Use 0 (the embedding layer) to "
                     f"{len(hidden) - 1}, or -1 (the last) to -{len(hidden)}."
                 )
-            # Nothing is read of a sequence without tokens.
+            # A sequence without tokens has no vector to read.
             spans = [
                 reading.span(len(part.ids), part.masks, part.copies) if part.ids else (0, 0) for part in parts
             ]
@@ -199,7 +199,7 @@ class Network:
         )
 
     def prove_mask(self) -> None:
-        """Refuses a model that does not obey `mask`: whether the first token changes with the others."""
+        """Raises a UserError if a model ignores `mask`, judged by whether the first token changes with the others."""
         import torch
 
         middle = (self.vocabulary or 16) // 2
@@ -335,7 +335,7 @@ def _load_model(checkpoint: Checkpoint, use: Use, dtype: Any) -> tuple[Any, bool
 
     kind: Any = AutoModelForTextEncoding if checkpoint.is_half else AutoModel
     with quiet_transformers(), reporting_failures(f"load {checkpoint.name}"):
-        # The precision is not set afterwards, because some models keep rotary angles and the like in fp32.
+        # The precision is set while loading, because some models keep rotary angles and similar buffers in fp32.
         model, report = kind.from_pretrained(
             checkpoint.folder,
             output_loading_info=True,
@@ -369,7 +369,7 @@ def attended(mask: "Tensor", kind: str, dtype: Any) -> "Tensor":
 
 
 def _require_within_window(name: str, config: Any, width: int) -> None:
-    """Refuses sequences longer than a window of attention, which our mask would ignore."""
+    """Raises a UserError for sequences longer than a window of attention, which our mask would ignore."""
     keys = ("sliding_window", "local_attention")
     windows = [value for key in keys if isinstance(value := getattr(config, key, None), int) and value > 0]
     if windows and width > min(windows):

@@ -76,7 +76,7 @@ class Embeddings:
         rows: the row of each text, shape (texts,).
         vectors: for each pooling an array of shape (sequences, dimensions), float32.
         lengths: sub-words of each text, without special tokens; -1 if unknown.
-        truncated: for each text whether the model read only its beginning.
+        truncated: for each text, whether the model read only its beginning.
         cost: what encoding took.
     """
 
@@ -108,8 +108,7 @@ def embed(
         progress: receives the number of encoded tokens.
 
     Raises:
-        UserError: if vectors are not finite, a sentence does not fit in memory, or the encoder has a prompt for
-            each side of a pair.
+        UserError: if vectors are not finite, a sentence does not fit in memory, or the encoder has two prompts.
     """
     poolings = tuple(dict.fromkeys(poolings or (encoder.identity.use.pooling,)))
     if isinstance(encoder, FittedEncoder):  # maps vectors of another encoder, maybe cached

@@ -40,7 +40,7 @@ PLACES = (
     "sentence",
     "from_sentence",
 )
-"""What can be read of any layer.
+"""The places that can be read in any layer.
 
 `cls_avg`: the mean of the first token and the mean (AnglE). `weighted_avg`: the mean weighted by position. In a
 template: `mask`, `sentence` (the mean over the sentence's tokens) and `from_sentence` (from there to the end); a
@@ -61,7 +61,7 @@ class Reading:
         place: one of `PLACES`.
         number: which mask or copy of the sentence, from 1.
         head: whether the checkpoint's head follows.
-        layers: the layers whose mean is read.
+        layers: the layers to average.
     """
 
     place: str

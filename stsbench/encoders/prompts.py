@@ -26,7 +26,7 @@ LIBRARY_CONFIG = "config_sentence_transformers.json"
 
 _Own = TypeVar("_Own", bound=Encoder)
 _TEXT = re.compile(r"[\s:]")
-"""What distinguishes a prompt's text from a prompt's name."""
+"""Characters that distinguish a prompt's text from a prompt's name."""
 
 
 def named_prompts(checkpoint: Checkpoint) -> dict[str, str]:
@@ -91,7 +91,7 @@ def both_sides(given: str | Sequence[str]) -> tuple[str, str]:
 
 
 def _of_side(model: str, prompts: Mapping[str, str], given: str) -> str:
-    """Returns the text for one side; the text of one of the model's prompts is always taken as a text."""
+    """Returns the text for one side; a text equal to one of the model's prompts is never read as a name."""
     if given in prompts or not given:
         return prompts.get(given, "")
     return given if _TEXT.search(given) or given in prompts.values() else _by_name(model, prompts, given)

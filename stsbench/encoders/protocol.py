@@ -1,4 +1,4 @@
-"""What an encoder is: token sequences in, one matrix per pooling out. And two base classes of encoders."""
+"""The interface of encoders: token sequences in, one matrix per pooling out. And two base classes of encoders."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ ENDPOINT = "endpoint"
 """The kind of a model behind a server."""
 
 TokenSequence = tuple[int, ...] | tuple[str, ...] | str
-"""What the forward pass reads of one text: token ids, known words, or the text itself."""
+"""The forward pass's input for one text: token ids, known words, or the text itself."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Identity:
 
     @property
     def normalize(self) -> bool:
-        """Whether vectors are scaled to unit length, as the user chose or else as the model does."""
+        """Whether vectors are scaled to unit length: your choice, or else the model's."""
         return self.normalizes if self.use.normalize is None else self.use.normalize
 
     @property
@@ -73,7 +73,7 @@ class Identity:
         return self.kind == ENDPOINT or (self.weights_sha256 is not None and self.kind != "vectors")
 
     def key(self) -> dict[str, Any]:
-        """Returns what distinguishes vectors before the closing normalisation: equal keys, equal vectors."""
+        """Returns a key of the vectors before the closing normalisation: equal keys mean equal vectors."""
         own = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in _NOT_IN_KEY}
         return own | self.use.key()
 
@@ -99,11 +99,11 @@ class Tokenized:
 
 @runtime_checkable
 class Encoder(Protocol):
-    """Text to vectors. Anything with these members can be measured."""
+    """Text to vectors. Any object with these members can be measured."""
 
     @property
     def identity(self) -> Identity:
-        """What the vectors depend on."""
+        """Everything that the vectors depend on."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -117,7 +117,7 @@ class Encoder(Protocol):
         """Loads the tokenizer, and with `weights` the network, so that loading is not timed as encoding."""
 
     def tokenize(self, texts: Sequence[str]) -> Tokenized:
-        """Returns what the forward pass reads of each text."""
+        """Returns the forward pass's input for each text."""
 
     def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
         """Returns for each pooling an array of shape (len(sequences), dimensions), before `identity.normalize`."""
@@ -133,7 +133,7 @@ class OwnPooling(ABC):
     notes: tuple[str, ...] = ()
     token_budget: int = 65_536
 
-    def prepare(self, *, weights: bool) -> None:  # noqa: B027 - few encoders have something to load
+    def prepare(self, *, weights: bool) -> None:  # noqa: B027 - few encoders need loading
         pass
 
     def tokenize(self, texts: Sequence[str]) -> Tokenized:
@@ -149,7 +149,7 @@ class OwnPooling(ABC):
 
 
 class Wrapper:
-    """Base class of encoders around another one: whatever a subclass does not define is that of `base`."""
+    """Base class of encoders around another one: members that a subclass does not define are those of `base`."""
 
     base: Encoder
 

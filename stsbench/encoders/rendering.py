@@ -155,12 +155,12 @@ class _Text:
 
 
 def _mask_in(ids: tuple[int, ...], span: Span, tokenizer: Tokenizer) -> int:
-    # The span can also have a token for the space before the mask.
+    # The span can also contain a token for the space before the mask.
     return next(place for place in range(*span) if ids[place] == tokenizer.mask_id)
 
 
 def _gap(ids: Sequence[int], alone: Sequence[int], pad_position: int | None) -> tuple[int, int]:
-    """Returns what a sentence adds to its template: tokens, and positions, fewer if some tokens take none."""
+    """Returns the numbers of tokens and of positions that a sentence adds to its template."""
     tokens = max(0, len(ids) - len(alone))
     return tokens, max(0, tokens - ids.count(pad_position) + alone.count(pad_position))
 
@@ -174,7 +174,7 @@ class EmptyTemplate:
 
     Attributes:
         texts: the template's texts without the sentence (see `alone`).
-        with_padding: whether attended padding takes the sentence's place.
+        with_padding: whether attended padding replaces the sentence.
         positions: `Template.positions`.
     """
 

@@ -46,7 +46,7 @@ _Encode = Callable[[list[str], str], Any]
 
 
 def read_settings(checkpoint: Checkpoint) -> TransformerSettings | None:
-    """Returns the checkpoint's own pooling, length, prompt, casing, and what follows the pooling.
+    """Returns the checkpoint's own pooling, length, prompt, casing, and the modules after the pooling.
 
     Returns None if there are no modules, or if one of them, or an option, is not read natively: then the library
     itself encodes.
@@ -138,8 +138,8 @@ def load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder | Sid
     not_obeyed = ["backend", "template", "attention", "attention_mask", *(["precision"] if is_model2vec else [])]
     if refused := [option_of(name) for name in not_obeyed if getattr(use, name) != getattr(USUAL, name)]:
         raise UserError(
-            f"{', '.join(refused)}: not for {checkpoint.name}, which only the {library} library reads. Leave it "
-            "out, or choose a --pooling."
+            f"{', '.join(refused)}: not supported for {checkpoint.name}, which only the {library} library reads. "
+            "Leave it out, or choose a --pooling."
         )
 
     @cache
@@ -219,7 +219,7 @@ def _load(checkpoint: Checkpoint, use: Use) -> _Encode:
 
 @contextmanager
 def loading_reports() -> Iterator[list[tuple[Any, Mapping[str, Any]]]]:
-    """Collects Transformers' reports of missing and unexpected weights, for which the library does not ask."""
+    """Collects Transformers' reports of missing and unexpected weights, which the library ignores."""
     from transformers import PreTrainedModel
 
     reports: list[tuple[Any, Mapping[str, Any]]] = []
@@ -255,7 +255,7 @@ class Dense(NamedTuple):
 def write_modules(
     folder: Path, settings: TransformerSettings, width: int, after: Sequence[tuple[str, str, Dense | None]]
 ) -> None:
-    """Writes pooling, maximum length, prompt, and what follows the pooling, beside a network and its tokenizer.
+    """Writes pooling, maximum length, prompt, and the modules after the pooling into a network's folder.
 
     Args:
         folder: of the checkpoint.

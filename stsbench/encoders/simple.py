@@ -41,7 +41,7 @@ class CallableEncoder(OwnPooling):
         encode: takes a list of sentences, returns an array or tensor of shape (sentences, dimensions).
         identity: its name and kind. Without a weight hash its vectors are not cached.
         load: prepares `encode`; called before the first sentence, possibly more than once.
-        token_budget: characters per call: enough for the callable to batch as it likes.
+        token_budget: characters per call, large enough for the callable to choose its own batches.
     """
 
     encode: EncodeFunction
@@ -92,7 +92,7 @@ def from_function(encode: Any, use: Use = USUAL, *, name: str | None = None) -> 
     >>> encoder.forward(["ab", "abc"], ["own"])["own"].tolist()
     [[2.0, 1.0], [3.0, 1.0]]
     """
-    # First the method: a sentence-transformers model is callable too, but on tensors.
+    # The method comes first: a sentence-transformers model is also callable, but on tensors.
     method = getattr(encode, "encode", encode)
     definition = encode if hasattr(encode, "__qualname__") else type(encode)
     name = name or f"{definition.__module__}:{definition.__qualname__}"

@@ -1,8 +1,8 @@
-"""A template: the text around a sentence, and where the vector is read. Plain data.
+"""A template: the text around a sentence, and the place where the vector is read. Plain data.
 
-PromptBERT asks `This sentence of "..." means [MASK].` and reads the mask; PromptEOL asks a language model for one
-word and reads the last token; E5 needs `query: ` first. Such a choice moves a score by points, so a record stores
-all of it. A template is a YAML file in `templates/`, or your own.
+PromptBERT completes `This sentence of "..." means [MASK].` and reads the mask; PromptEOL asks a language model for
+one word and reads the last token; E5 needs `query: ` first. Such a choice changes a score by points, so a record
+stores the whole template. A template is a YAML file in `templates/`, or your own.
 """
 
 import hashlib
@@ -62,7 +62,7 @@ stop (PromptEOL).
 
 
 class TemplateSource(BaseModel):
-    """A file on GitHub, or a page without commit and file, and which part of the template it gives."""
+    """A file on GitHub, or a page without commit and file, and the part of the template that it documents."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -78,8 +78,8 @@ class Template(BaseModel):
     Attributes:
         name: as in signatures.
         title: a short description.
-        texts: what the model reads, with `{sentence}` for the sentence and `{mask}` for the tokenizer's mask
-            token. The vector is the mean over several texts.
+        texts: the texts that the model reads, with `{sentence}` for the sentence and `{mask}` for the mask token.
+        The vector is the mean over several texts.
         rules: changes to the sentence: names of `RULES`, in order.
         tokenize: `together`: the whole text at once, with the tokenizer's special tokens; `apart`: the sentence
             and each piece around it separately, without special tokens except `{begin}` and `{end}` in the text.
@@ -93,7 +93,7 @@ class Template(BaseModel):
             after their padding id (PromptBERT's script); `own`: as the model's code counts (CoT-BERT's).
         padding: the padded side of shorter sequences.
         precision: of the computation if the user chooses none; "" for fp32.
-        note: what differs from the paper or its code, and what a reader should know.
+        note: differences from the paper or its code, and remarks.
         paper: where it was published.
         sources: where it was read.
 
@@ -175,7 +175,7 @@ class Template(BaseModel):
 
     @property
     def digest(self) -> str:
-        """A hash over what vectors depend on, apart from where they are read."""
+        """A hash of everything that vectors depend on, except where they are read."""
         names = {"texts", "rules", "tokenize", "subtract", "padding"}
         if self.subtract != "no":
             names.add("positions")

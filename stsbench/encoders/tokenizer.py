@@ -71,7 +71,7 @@ class Tokenizer:
         self._tokenizer = tokenizer = _load(checkpoint, trust_remote_code=trust_remote_code)
         self.begin_id = _first(tokenizer.bos_token_id, tokenizer.cls_token_id)
         self.end_id = _first(tokenizer.eos_token_id, tokenizer.sep_token_id)
-        # Many language models have no padding token. It is never attended to, so any token will do.
+        # Many language models have no padding token. It is never attended to, so any token works.
         self.pad_id = _first(tokenizer.pad_token_id, self.end_id, 0) or 0
         # Our own limit applies; the tokenizer's warnings about long texts are noise.
         tokenizer.model_max_length = NO_LIMIT
@@ -156,7 +156,7 @@ def _load(checkpoint: Checkpoint, *, trust_remote_code: bool) -> Any:
     with quiet_transformers(), reporting_failures(f"load the tokenizer of {checkpoint.name}"):
         tokenizer: Any = AutoTokenizer.from_pretrained(checkpoint.folder, trust_remote_code=trust_remote_code)
     if tokenizer.vocab_files_names and not files_in(checkpoint.folder, *VOCABULARY_PATTERNS):
-        # Transformers would use an empty vocabulary, to which every word is unknown.
+        # Transformers would use an empty vocabulary, in which every word is unknown.
         raise UserError(f"{checkpoint.folder} holds no tokenizer (such as tokenizer.json). Copy its files there.")
     return tokenizer
 

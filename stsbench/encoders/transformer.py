@@ -25,7 +25,7 @@ _NEEDS_ANOTHER_NETWORK = {"backend", "precision", "device", "attention", "attent
 
 @dataclass(frozen=True)
 class TransformerSettings:
-    """How a checkpoint is used, and what its own files add to that.
+    """The use of a checkpoint, with the settings of its own files.
 
     Attributes:
         use: with no choice left open.

@@ -1,4 +1,4 @@
-"""How a model is used: one value, described once.
+"""How a model is used, as a single value.
 
 The parameters of `load`, command-line options, cache key, signature, run name, labels and sweeps iterate over the
 fields of `Use`. A new option is a field here and the code that obeys it; what cannot obey it says so in
@@ -34,10 +34,10 @@ PRECISIONS = {FP32: "float32", "bf16": "bfloat16", "fp16": "float16"}
 """Our names of precisions, and torch's."""
 
 USUAL_LENGTHS = (32, 64, 128, 256, 512)
-"""Common maximum lengths: SimCSE trains with 32, scripts often cut at 64 or 128, models at 256 or 512."""
+"""Common maximum lengths: SimCSE trains with 32, scripts often truncate at 64 or 128, models at 256 or 512."""
 
 UNKNOWN = "-"
-"""The precision where it is not known: of a server, a model of mteb, an imported score."""
+"""An unknown precision: of a server, a model of mteb, or an imported score."""
 
 
 @dataclass(frozen=True)
@@ -156,13 +156,13 @@ class Use(Loading):
     ['pooling', 'max_length']
     """
 
-    # For pydantic: records reject unknown fields, and numbers that JSON does not have.
+    # For pydantic: records reject unknown fields, and numbers that JSON cannot represent.
     __pydantic_config__: ClassVar[Any] = {"extra": "forbid", "allow_inf_nan": False}
 
     normalize: bool | None = _option(
         None,
-        "Scale vectors to unit length. Default: as the checkpoint says for similarities, never for the "
-        "classifiers of the transfer tasks.",
+        "Scale vectors to unit length. Default: the checkpoint's setting for similarities, off for the "
+        "classifiers of transfer tasks.",
         type=bool | None,
         changes="afterwards",
         sign="norm",
@@ -216,7 +216,7 @@ class Use(Loading):
         ]
 
     def key(self) -> dict[str, Any]:
-        """Returns what distinguishes the encoder's vectors: all that is not left at its default."""
+        """Returns the fields that distinguish the encoder's vectors: those without their default."""
         values = {name: getattr(self, name) for name in (*self.changed("encoding"), *self.changed("place"))}
         return {name: getattr(value, "digest", value) for name, value in values.items()}
 
@@ -340,13 +340,13 @@ def read_use(text: str) -> Use:
 
 
 def signed_part(use: Use) -> Use:
-    """Returns the part of a use that its signature states; a template is reduced to its short name."""
+    """Returns the part of a use that its signature states, with a template's short name."""
     values = {name: getattr(use, name) or DEFAULTS[name] for name in SIGNED}
     return Use(**values | {"template": str(use.template) if use.template else None, "whiten": use.whiten})
 
 
 def name_parts(use: Use) -> dict[str, str]:
-    """Returns what a run's name says about the use, by field: every named choice that is not the default."""
+    """Returns the part of a use that a run's name states, by field: every named choice that is not the default."""
     named = [name for name, about in ABOUT.items() if about.named]
     parts = {name: str(getattr(use, name)) if name in use.changed() else "" for name in named}
     parts |= {

@@ -1,6 +1,6 @@
 """Weights: read without running code, and checked to be those of the network.
 
-Also what is loaded beside the network: LoRA adapters, which are merged into it, and the layers after the pooling.
+The module also loads LoRA adapters, which are merged into the network, and the layers after the pooling.
 """
 
 import hashlib
@@ -58,7 +58,7 @@ def require_own_weights(name: str, model: Any, loading: Mapping[str, Collection[
 
 
 def require_floats(model: Any, files: Iterable[Path]) -> None:
-    """Checks that stored weights are floating-point numbers: quantised integers would be taken for the weights."""
+    """Checks that stored weights are floating-point numbers: quantised integers would be read as weights."""
     parameters, name_of = {name for name, _ in model.named_parameters()}, _without_prefix_of(model)
     for file in files:
         for tensor, (kind, _) in described(file).items():
@@ -67,7 +67,7 @@ def require_floats(model: Any, files: Iterable[Path]) -> None:
 
 
 def require_memory_for(checkpoint: Checkpoint, precision: str) -> None:
-    """Checks that the weights fit in memory in the precision of the computation, whatever that of their files."""
+    """Checks that the weights fit in memory in the precision of the computation, not that of the files."""
     numbers = sum(prod(tensor.shape) for file in checkpoint.weight_files() for tensor in described(file).values())
     is_full = precision == FP32
     require_memory(
@@ -238,7 +238,7 @@ class TailModule:
 
     @property
     def label(self) -> str:
-        """What it computes, apart from its weights."""
+        """Its class or activation, without the weights."""
         return f"{self.kind}:{self.activation}" if self.kind == "dense" else self.kind
 
     def weight_file(self, checkpoint: Path) -> Path:

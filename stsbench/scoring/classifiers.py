@@ -29,7 +29,7 @@ Features = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Fold:
-    """Rows to train on and rows to predict, ascending.
+    """The rows to train on and the rows to predict, ascending.
 
     `dev` are rows for early stopping; without them a net holds out a part of `train`.
     """
@@ -122,7 +122,7 @@ def arrange(data: LabelledData) -> Labelled:
 
 def stratified(labels: Rows, among: Rows, folds: int, seed: int) -> list[Fold]:
     """Returns stratified, shuffled folds of the rows `among` (scikit-learn's `StratifiedKFold`)."""
-    from sklearn.model_selection import StratifiedKFold  # not in the base install, which reads records
+    from sklearn.model_selection import StratifiedKFold  # not in the base install, which only reads records
 
     splitter = StratifiedKFold(n_splits=folds, shuffle=True, random_state=seed)
     return [

@@ -57,10 +57,10 @@ class ModelChoice:
         ),
     ] = None
     vectors: Annotated[Path | None, model_option(help="Saved vectors, a .npy matrix; needs --sentences.")] = None
-    sentences: Annotated[Path | None, model_option(help="The sentences of --vectors, one a line.")] = None
+    sentences: Annotated[Path | None, model_option(help="The sentences of --vectors, one per line.")] = None
 
     def choose(self, use: Use) -> "list[LazyModel]":
-        """Returns the models, each of which is loaded when its turn comes."""
+        """Returns the models; each is loaded when it is measured."""
         from stsbench.scoring.run import choose_models
 
         return choose_models(
@@ -258,7 +258,7 @@ def run(
         print_scores(Scores(records, subsets=subsets), output, as_list=len(chosen) > 1)
     for record in records:
         replaced = ", replacing the record of the same measurement" if record.replaced else ""
-        # A folder that we chose is printed in any case.
+        # The name of a default folder is always printed.
         print_notes(f"recorded in {record.folder}{replaced}", quiet=output.quiet and how.out is not None)
     if records and output.style == "terminal" and not output.quiet:
         *sentences, following = answer(records)
@@ -276,7 +276,7 @@ def _measure(
     stages: "Stages",
     failures: list[str],
 ) -> "list[RunRecord]":
-    """Measures the models, appends what failed to `failures`, and returns the others' records."""
+    """Measures the models, appends errors to `failures`, and returns the records of the others."""
     from stsbench.scoring.run import measure
     from stsbench.scoring.settings import Stages
 
@@ -304,7 +304,7 @@ def import_(
         typer.Argument(
             metavar="RESULTS",
             help="Results of SentEval or MTEB, a table of items (`task, item, score`), or with --gold predictions "
-            "of MTEB, a TREC run, or one similarity per pair (.npy, or one a line).",
+            "of MTEB, a TREC run, or one similarity per pair (.npy, or one per line).",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", callback=new_folder, help="The folder of the record.")],
@@ -313,7 +313,7 @@ def import_(
         str | None,
         typer.Option(
             metavar="DATA",
-            help="What predictions are scored against: tasks (`sts`, `STS-B:dev`), or a file of qrels or pairs.",
+            help="The gold data of predictions: tasks (`sts`, `STS-B:dev`), or a file of qrels or pairs.",
         ),
     ] = None,
     aggregation: Annotated[

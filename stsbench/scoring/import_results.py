@@ -73,7 +73,7 @@ _UNCONFIRMED = "no pair has the same sentence twice, so the order of the pairs i
 
 @dataclass(frozen=True)
 class _Choices:
-    """What predictions are scored against, and how: the arguments of `import_results`."""
+    """The gold data of predictions, and how they are scored: the arguments of `import_results`."""
 
     gold: GoldSource
     metric: str | None
@@ -92,7 +92,7 @@ class _Choices:
             return None
         path = Path(self.gold).expanduser()
         if not path.exists():
-            raise UserError(f"there is no task and no file {path}: name the gold data with --gold.")
+            raise UserError(f"{path} is neither a task nor a file: name the gold data with --gold.")
         return path
 
     def tasks(self, protocol: Protocol) -> list[Task]:
@@ -104,7 +104,7 @@ class _Choices:
 
 
 class _Read(NamedTuple):
-    """What files have: the model, the items of each task, notes, and how they are scored."""
+    """The content of files: the model, the items of each task, notes, and how they are scored."""
 
     identity: Identity
     scored: Sequence[tuple[Any, Items]]
@@ -128,7 +128,8 @@ def import_results(
     r"""Makes a record of SentEval's or MTEB's results, of items with scores, of similarities, or of predictions.
 
     What the files do not contain is marked as unknown (`-` in the signature), and scores come without items. The
-    score of a table of items is their mean; two such records compare if they have the same items and groups.
+    score of a table of items is their mean; two such records are comparable if they have the same items and
+    groups.
 
     With `gold`, similarities and predictions are scored: a similarity for each pair of STS tasks; MTEB's
     predictions for retrieval, reranking, pair classification and STS; or a TREC run. Each query gets a measure by

@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 
 
 class EffectSize(NamedTuple):
-    """An effect size: the scale on which values are subtracted, and its slope (Cohen 1988, chapters 4 and 6)."""
+    """An effect size: a scale on which values are subtracted, and its derivative (Cohen 1988, chapters 4 and 6)."""
 
     name: str
     of: Callable[[Floats], Floats]
@@ -86,7 +86,7 @@ class Statistic(Protocol):
         return self
 
     def independent_test(self, values: Floats, a: pd.DataFrame, b: pd.DataFrame) -> IndependentTest:
-        """Test the difference of two models, treating items as independent.
+        """Tests the difference of two models, treating items as independent.
 
         Args:
             values: (2,) the values of both models.

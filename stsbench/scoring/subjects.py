@@ -76,7 +76,7 @@ def _subject(run: Wanted) -> Subject:
 def default_model() -> str:
     """Returns the packaged model; raises a UserError if it is not installed."""
     if packaged_model() is None:
-        raise UserError("nothing was named: give a run, or --model NAME.")
+        raise UserError("there is nothing to analyse: give a run, or --model NAME.")
     return PACKAGED
 
 
@@ -230,7 +230,7 @@ def _use_for_loading(model: ModelPart) -> Use:
     """Returns the options that load a recorded model again; running its code needs your consent."""
     use = model.use
     if model.kind in {"static", "function", KIND}:
-        # These take only the options for any model.
+        # These take only the options that every model has.
         return Use(revision=use.revision).processed(use)
     return replace(
         use,

@@ -53,7 +53,7 @@ class Vectors:
 
 @dataclass(frozen=True)
 class Items:
-    """A task's rows of the items table, with what belongs to them.
+    """A task's rows of the items table, with the training, numbers and notes that belong to them.
 
     Attributes:
         table: the rows behind the headline score, and held-out rows.
@@ -151,7 +151,7 @@ class Task(Protocol):
         """Returns the sentences; for pairs all first sides, then all second sides."""
 
     def demand_scorable(self) -> None:
-        """Raises `UserError` if no score is defined on the data."""
+        """Raises `UserError` if the data does not define a score."""
 
     def meaning(self, settings: Settings) -> Meaning:
         """Returns the meaning of the headline score."""
@@ -185,8 +185,8 @@ def item_columns(
         split: the split of all rows, or (n,) splits.
         subset: (n,) subsets; empty strings if there are none.
         item_id: (n,) ids of the items in the data.
-        sides: (n,) first and (n,) second sentences; None for a missing second sentence. Only these two decide
-            which items are dependent.
+        sides: (n,) first and (n,) second sentences; None for a missing second sentence. Only these two columns
+        determine which items are dependent.
     """
     size = len(item_id)
     return {

@@ -1,4 +1,4 @@
-"""Task names and data: from `STS12,STS-B:dev` or a file of pairs to tasks to score."""
+"""Parses task names (`STS12,STS-B:dev`) and files of pairs into tasks to score."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ from stsbench.scoring.task import Task
 STS_TASKS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
 TRANSFER_TASKS = ("MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC")
 STS_B = "STS-B"
-"""The task whose sentences papers analyse."""
+"""The task whose sentences most papers analyse."""
 
 SAMPLE = "sample"
 SAMPLE_USED = (
@@ -222,7 +222,7 @@ def read_pairs_of(
         assert default.pairs is not None, "both are pairs"
         return default.pairs
     entry = data_set(task)
-    if len(entry.texts) == 1 and text in TEXTS:  # As in `_spec`: a single text serves for any variant.
+    if len(entry.texts) == 1 and text in TEXTS:  # As in `_spec`, a single text is used for any variant.
         text = next(iter(entry.texts))
     if split is None and text in entry.texts:
         splits = {part.split for part in entry.texts[text].parts}

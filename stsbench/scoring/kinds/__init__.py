@@ -1,7 +1,7 @@
-"""The kinds of tasks, a file each: what is compared, classified or regressed, and the numbers that result.
+"""The kinds of tasks, one per file: how vectors are compared, classified or regressed, and the resulting numbers.
 
 A kind that is measured from Python is a file here, an entry in `stsbench.records.kinds`, which names its class,
-and an example in `tests/scoring/test_kinds.py`. To name it in `--tasks`, add a reader in
+and an example in `tests/scoring/test_kinds.py`. To make it available to `--tasks`, add a reader in
 `stsbench.data.benchmarks` and a branch in `stsbench.scoring.tasks`.
 """
 

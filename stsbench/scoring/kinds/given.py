@@ -1,7 +1,7 @@
 """Items scored by another tool: a table of `task, item, score`, and groups of dependent items.
 
-The score of a task is the mean. A table does not say what its scores measure; if the measure is known (nDCG@10 of
-queries, for example) it names the score, and the signature contains it.
+The score of a task is the mean. A table does not state the measure of its scores; a known one (such as nDCG@10 of
+queries) names the score and is part of the signature.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ GIVEN_PROTOCOL = Protocol("given", metric=MEAN, similarity=GIVEN_SIMILARITY)
 
 _MAX_GROUPS = 2
 _LARGEST = 1e100
-"""Intervals need squares of scores, which overflow for larger ones."""
+"""Intervals need squares of scores, which overflow above this."""
 
 _Item = tuple[float, tuple[str, ...]]
 """The score and the groups of an item."""
@@ -44,7 +44,8 @@ _Item = tuple[float, tuple[str, ...]]
 class GivenData:
     """The data of one task without the scores.
 
-    The hash is over items and groups, so that two models compare; the table, which has scores, is no file of it.
+    The hash is over items and groups, so that two models are comparable; the table, which has scores, is not part
+    of it.
     """
 
     task: str
@@ -137,7 +138,7 @@ def measured_items(
 ) -> GivenItems:
     """Returns the items of a task whose scores, from 0 to 1, are of a known measure, such as `ndcg_at_10`.
 
-    Two records compare only if `truth`, the gold data as JSON, is the same.
+    Two records are comparable only if `truth`, the gold data as JSON, is the same.
     """
     items: dict[str, _Item] = {item: (float(score), ()) for item, score in scores.items()}
     data = GivenData(task, fingerprint({"items": sorted(items), "truth": truth}), tuple(files))
@@ -162,7 +163,7 @@ def ranked_items(
             f"({alike[0]!r}). Give --identical-ids drop for tasks with MTEB's ignore_identical_ids (ArguAna, "
             "Quora), or keep if equal ids mean nothing."
         )
-    # Only the unusual choice belongs to the gold data's hash, so that records without it still compare.
+    # Only the unusual choice belongs to the gold data's hash, so that records without it are still comparable.
     truth: dict[str, object] = {"qrels": qrels} | ({"identical ids": identical} if identical == "drop" else {})
     notes = [f"{name}: {measure} by ir-measures {version('ir-measures')}."]
     if identical == "drop":

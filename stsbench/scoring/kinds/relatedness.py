@@ -1,8 +1,9 @@
 """Supervised STS-B and SICK-R: SentEval's regressor on the vectors of sentence pairs.
 
 Its scores are up to twenty points above those of cosine on the same vectors. The features are |u - v| and u * v.
-A softmax layer predicts how a score is spread over the bins 1 to 5 (Tai et al., 2015); the prediction is the mean
-bin. STS-B's scores are from 0 to 5, and SentEval spreads them over the same bins, so scores below 1 are cut off.
+A softmax layer predicts the distribution of a score over the bins 1 to 5 (Tai et al., 2015); the prediction is the
+mean bin. STS-B's scores are from 0 to 5, and SentEval spreads them over the same bins, so scores below 1 are cut
+off.
 """
 
 import math
@@ -35,7 +36,7 @@ _PASSES = 50
 
 _MOST_PASSES = 1000
 _TENACITY = 3
-"""Number of checks without a better correlation that are allowed in all; the next one stops."""
+"""The number of checks without a better correlation that are allowed in total; the next one stops."""
 
 StopBy = Literal["pearson", "spearman"]
 """The correlation on dev that stops training: Pearson in SentEval, Spearman in the SimCSE fork's fine-tuning."""

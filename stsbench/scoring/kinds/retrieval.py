@@ -26,7 +26,7 @@ from stsbench.statistics.geometry import unit_rows
 from stsbench.statistics.neighbours import DECIMALS, Nearest, nearest, zero_rows
 
 KEPT: Final = 100
-"""The number of documents of each query in a record; more if the measure needs more."""
+"""The number of documents per query in a record, unless the measure needs more."""
 
 BLOCK = 8192
 """Documents whose vectors are in memory at once."""
@@ -177,7 +177,7 @@ def search(
 
     Args:
         queries: (q, d) vectors; for cosine none is zero.
-        blocks: the (n, d) matrix of the vectors, some rows at a time; zero vectors are nobody's neighbours.
+        blocks: the (n, d) matrix of the vectors, some rows at a time; zero vectors are never neighbours.
         k: number of neighbours; of fewer, all.
         similarity: `cosine` or `dot`.
 

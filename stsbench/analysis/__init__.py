@@ -1,6 +1,6 @@
-"""Analyses of what is behind a score, one file each, listed here in the order in which readers meet them.
+"""Analyses of what is behind a score, one file each, listed here in the order of the documentation.
 
-`base.py` says what an analysis is made of; the command line, `explain`, reports and the documentation find all
+`base.py` defines the parts of an analysis; the command line, `explain`, reports and the documentation find all
 analyses in `ANALYSES`.
 """
 

@@ -1,7 +1,7 @@
-"""The base class of analyses: one declaration gives verb, command, tables, figure and report section.
+"""The base class of analyses: one declaration defines verb, command, tables, figure and report section.
 
 An analysis is a subclass with a question, its parameters, and `measure`, which yields the rows of a model.
-`OfTasks`, `OfVectors` and `OfSentences` read what most analyses measure. `stsbench.analysis` lists all analyses.
+`OfTasks`, `OfVectors` and `OfSentences` read the inputs of most analyses. `stsbench.analysis` lists all analyses.
 """
 
 import re
@@ -74,7 +74,7 @@ def _verb(cls: "type[Analysis]") -> Any:
     progress = Argument("progress", Argument.KEYWORD_ONLY, default=silent)
     signature = Signature([runs, *keywords, progress], return_annotation=cls)
 
-    # Sphinx reads defaults from the source, so there are none in it.
+    # Sphinx reads defaults from the source, so the source has none.
     def verb(*arguments: Any, **options: Any) -> "Analysis":
         given = signature.bind(*arguments, **options).arguments
         runs, progress = given.pop("runs", None), given.pop("progress", silent)
@@ -105,9 +105,9 @@ class Analysis(Result):
         answer: its question, and the number that answers it.
         title: the heading in pages and reports, by default the name of the class.
         examples: command lines for `--help`, by default one that draws two runs.
-        counts: columns of whole numbers that some rows lack.
+        counts: columns of whole numbers in which some rows are empty.
         place_label: the label below the figure.
-        reference: the value of a line to compare with in the figure.
+        reference: the value at which the figure draws a reference line.
     """
 
     name: ClassVar[str]
@@ -163,14 +163,14 @@ class Analysis(Result):
         return self.compute(self.inputs(analysable(runs)))
 
     def read_once(self, read: Callable[[], Read], *key: Any) -> Read:
-        """Returns what is shared under a key, or reads it."""
+        """Returns the shared input of a key, and reads it the first time."""
         if repr(key) not in self.shared:
             self.shared[repr(key)] = read()
         return cast("Read", self.shared[repr(key)])
 
     @abstractmethod
     def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, Any]:
-        """Returns what is measured, by model."""
+        """Returns the inputs by model."""
 
     @abstractmethod
     def measure(self, model: str, given: Any) -> Iterable[Row]:
@@ -203,7 +203,7 @@ class Analysis(Result):
         return headline(self.frame) if "task" in self.frame else self.frame
 
     def numbers(self) -> dict[str, float]:
-        """Returns the measures of one model by name: of a result with one row all, or else the answer."""
+        """Returns the measures of one model by name: all of a single row, or else the answer."""
         if len(self.frame) == 1:
             row = self.frame.select_dtypes("float").iloc[0]
             return {str(name).replace("_", " "): float(value) for name, value in row.items()}

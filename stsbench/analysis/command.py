@@ -48,7 +48,7 @@ class Subjects:
 
     @property
     def words(self) -> list[str]:
-        """The runs and models as you type them."""
+        """The runs and models as typed."""
         return [*(self.runs or ()), *(word for model in self.model or () for word in ("--model", model))]
 
     def load(self, use: Use) -> "list[Wanted]":
@@ -60,7 +60,7 @@ class Subjects:
         for run in runs:
             if not is_run(run):
                 raise UserError(
-                    f"no run record at {run}: `stsbench run --out {run}` makes one; a model goes to --model."
+                    f"no run record at {run}: `stsbench run --out {run}` writes one; give a model with --model."
                 )
         if not (runs or models):
             models = [default_model()]
@@ -113,7 +113,7 @@ def command_of(name: str) -> Callable[..., None]:
 
 
 def note_sample(result: "Result", subjects: Mapping[str, "Subject | None"], output: Output) -> None:
-    """Prints a note if the sample replaces data that is not here."""
+    """Prints a note if the sample replaces missing data."""
     from stsbench.records.record import RunRecord
     from stsbench.scoring.tasks import SAMPLE, SAMPLE_USED
 
@@ -146,7 +146,7 @@ def parsed(name: str, about: "Parameter", value: Any) -> Any:
 def explain(
     subjects: Subjects,
     corpus: Annotated[
-        str, typer.Option(help="The corpus of `repetition-bias`, `compress` and `retrieve`, a sentence a line.")
+        str, typer.Option(help="The corpus of `repetition-bias`, `compress` and `retrieve`: a sentence per line.")
     ] = "sample",
     query: Annotated[
         list[str] | None, typer.Option(help="A query for `retrieve`; by default three of the sample. Repeatable.")
@@ -158,7 +158,7 @@ def explain(
     use: Use = Use(),
     output: Output = Output(),
 ) -> None:
-    """Answer a question per analysis, a line each, and mark answers outside the range of reference models.
+    """Answer the question of each analysis in one line, and mark answers outside the range of reference models.
 
     Examples:
     * `stsbench explain runs/minilm-avg-sts`

@@ -72,7 +72,7 @@ class Cell(NamedTuple):
 class Scores(NamedTuple):
     """The scores (k, tasks) of a smaller vector over k draws of its dimensions; one unless they are random.
 
-    By task there are the terms (n,) of the mean score.
+    It also has the (n,) terms of the mean score, by task.
     """
 
     values: Floats
@@ -99,7 +99,7 @@ class Compress(OfVectors):
     [['fp32', 12], ['fp16', 6], ['int8', 3], ['binary', 1]]
     """
 
-    answer = Answer("How many bytes suffice?", ".0f", "bytes", {"verdict": WITHIN}, "bytes", "min")
+    answer = Answer("How many bytes are enough?", ".0f", "bytes", {"verdict": WITHIN}, "bytes", "min")
     place_label = "bytes per vector"
     reference = 0
     title = "Compression"
@@ -141,7 +141,7 @@ class Compress(OfVectors):
         needed = max(sizes[-1] + 1, 2)
         if len(given.calibration) < needed:
             raise UserError(
-                f"{sizes[-1]} principal components take {needed} sentences outside the tasks, but the corpus has "
+                f"{sizes[-1]} principal components need {needed} sentences outside the tasks, but the corpus has "
                 f"{len(given.calibration)}: name a longer file with --corpus."
             )
         scores = scores_of(given, sizes, self.draws, self.seed)
@@ -250,7 +250,7 @@ def scores_of(model: PairedVectors, sizes: Sequence[int], draws: int, seed: int)
 
     `sizes` starts with all dimensions; `draws` is the number of draws of random ones.
     """
-    # Alone, as busy cores slow down a decomposition in several threads.
+    # One at a time, because busy cores slow down a decomposition in several threads.
     (principal,) = in_threads(principal_of, [model.calibration])
     width, rank = sizes[0], principal.directions.shape[1]
     orders = [generator(seed, "compress", str(draw)).permutation(width) for draw in range(draws)]

@@ -29,7 +29,7 @@ class Dimensions(OfVectors):
     Returns:
         One row per model, task, measure and group, with `value`, `low` and `high`: `mean cosine` of all pairs of
         distinct sentences; the `share` of it from the `group` largest dimensions (`which`, from 0; NaN unless the
-        mean cosine is positive); `spearman` x 100 by how vectors are compared; its `difference` to the cosine.
+        mean cosine is positive); `spearman` x 100 for each way to compare vectors; its `difference` to the cosine.
         `Avg.` is the mean over tasks. Also `sentences`, `pairs` and `dimensions`.
 
     >>> from stsbench import dimensions
@@ -38,7 +38,7 @@ class Dimensions(OfVectors):
     ['0']
     """
 
-    answer = Answer("What share has the top dimension?", ".1%", rows={"measure": SHARE, "group": "1"})
+    answer = Answer("How much is due to one dimension?", ".1%", rows={"measure": SHARE, "group": "1"})
 
     def measure(self, model: str, given: Sequence[ScoredVectors]) -> Iterator[Row]:
         size, estimates, measured = given[0].vectors.shape[1], Estimates(self._how), []
@@ -70,7 +70,7 @@ class Dimensions(OfVectors):
         differences = rows[["model", "group"]].assign(difference=rows["value"], interval=intervals_of(rows))
         scores = scores.merge(differences, how="left", on=["model", "group"]).fillna({"interval": ""})
         caption = "Mean cosine of two random sentences x 100; the percentage of it from the largest dimensions"
-        compared = "Spearman x 100 by how vectors are compared, and the difference to the cosine"
+        compared = "Spearman x 100 for each way to compare vectors, and the difference to the cosine"
         shares = with_intervals(shares, ["model", "task", "dimensions"])
         scores = scores.rename(columns={"group": "compared by"})
         return Tables([Table(shares, caption, notes=self.notes), Table(scores, compared)])
@@ -104,7 +104,7 @@ def _shares(
         return Linear(value, {block: 2 * (products - value) / n})
 
     whole = mean_cosine(units)
-    # A share of a number that may be 0 is undefined.
+    # The share of a total that may be 0 is undefined.
     is_positive = whole.value > 0 and not estimates.limits(whole, n)["low"] <= 0
     return {(MEAN, ""): whole} | {
         (SHARE, str(count)): mean_cosine(units[:, order[:count]]) / whole if is_positive else Linear.undefined()
@@ -115,7 +115,7 @@ def _shares(
 def _scores(
     task: ScoredVectors, order: NDArray[np.intp], counts: Sequence[int], estimates: Estimates
 ) -> dict[tuple[str, str], Linear]:
-    """Returns Spearman's correlation by how vectors are compared, and the differences to the cosine."""
+    """Returns Spearman's correlation for each way to compare vectors, and the differences to the cosine."""
     block = f"pairs\n{task.task}"
     estimates.block(block, task.pairs)
     vectors = task.vectors.astype("float64")
@@ -137,7 +137,7 @@ def _scores(
 
 
 def standardised(vectors: Floats) -> Floats:
-    """Standardises each dimension of (n, d) vectors; a constant one becomes 0, and zero vectors count in no mean.
+    """Standardises each dimension of (n, d) vectors; constant ones become 0; zero vectors do not count.
 
     >>> standardised(np.array([[1.0, 5.0], [3.0, 5.0], [0.0, 0.0]])).tolist()
     [[-1.0, 0.0], [1.0, 0.0], [0.0, 0.0]]

@@ -57,7 +57,7 @@ class EvalRank(OfSentences):
         positive = np.argsort(-given.gold, kind="stable")[: int(len(given.gold) * self.share)]
         if not len(positive):
             raise UserError(f"--share {self.share:g} selects none of the {len(given.gold)} pairs: give up to 1.")
-        # Each distinct text is a sentence, even if a model reads two of them alike.
+        # Each distinct text is a sentence, even if a model tokenises two of them identically.
         _, first = np.unique(given.texts, return_index=True)
         vectors = given.vectors[given.rows[first]]
         left, right = np.split(given.texts, 2)
@@ -97,7 +97,7 @@ class EvalRank(OfSentences):
         searched = "{pairs:,} searches among {sentences:,} distinct sentences".format_map(rows.iloc[0])
         notes = [f"{searched}, for the pairs with a gold score of {rows['lowest'].iloc[0]:g} and above."]
         if (tied := 100 * rows["tied"].max()) > 0:
-            notes.append(f"Up to {tied:.1f} % of the matches tie with others and rank first, which is too good.")
+            notes.append(f"Up to {tied:.1f} % of the matches tie with others and rank first: scores are too high.")
         lost = rows.set_index("model")["lost"]
         return (*notes, *note_of("Searches with a zero vector, which get the last rank", lost[lost > 0]))
 

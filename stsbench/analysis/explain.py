@@ -1,4 +1,4 @@
-"""`explain`: all analyses of one or more runs, with an answer each."""
+"""`explain`: all analyses of one or more runs, with one answer each."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ from stsbench.render.table import Result, Table, Tables
 from stsbench.scoring.settings import Intervals
 from stsbench.scoring.subjects import Subject, Wanted
 
-# Parameters that need not have their defaults to compare with references; tasks are compared themselves.
+# Parameters that may differ from their defaults and still be compared with references; tasks must match.
 _FREE = {"tasks", "task", "data", "data_dirs", "intervals", "published"}
 
 
@@ -132,7 +132,7 @@ def explain(
 
     Args:
         runs: records or their folders, or encoders or what `load` makes one of.
-        corpus: the corpus of `repetition-bias`, `compress` and `retrieve`, one sentence a line, or `sample`.
+        corpus: the corpus of `repetition-bias`, `compress` and `retrieve`, one sentence per line, or `sample`.
         query: one or more queries for `retrieve`; by default three sentences of the sample.
         published: whether to add the rows of the papers.
         data: files with the sentences of runs on your own pairs; records hold no sentences.
@@ -141,7 +141,7 @@ def explain(
         progress: called with the progress.
 
     Raises:
-        UserError: if a record was imported. What else is not possible is in `missing`.
+        UserError: if a record was imported. Other analyses that are not possible are in `missing`.
 
     >>> encode = lambda texts: [[len(text), text.count("e"), 1.0] for text in texts]
     >>> explain(encode, intervals=Intervals(None)).parts["geometry"].frame["sentences"].tolist()

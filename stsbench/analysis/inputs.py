@@ -1,4 +1,4 @@
-"""What an analysis is given: its parameters, the vectors of a model, and estimates with their intervals."""
+"""The inputs of an analysis: its parameters, the vectors of a model, and estimates with their intervals."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,7 +31,7 @@ class Parameter:
 
     Attributes:
         default: the default value.
-        help: what it is, for `--help` and the documentation of the verb.
+        help: its meaning, for `--help` and the documentation of the verb.
         flags: the names of its option; by default its own name.
         kind: the type of a value on the command line, or of each in a list; by default that of the default value.
         limits: the smallest and the largest number allowed, for each number of a list.
@@ -62,7 +62,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Answer:
-    """A question, and the number that answers it: what to `take` (as in `agg`) of a column of some rows.
+    """A question and its answer: a column of some rows, aggregated by `take` (as in `agg`).
 
     `number` is its format, and `rows` the values of other columns in these rows.
     """
@@ -89,7 +89,7 @@ parameter: Callable[..., Any] = Parameter
 
 
 def _folders(alias: Any) -> Any:
-    """Declares a repeatable path that commands of other rooms have, too."""
+    """Declares a repeatable path that other commands have, too."""
     _, option = get_args(alias)
     # In `Annotated`, the first argument of `typer.Option` is a flag.
     return Parameter((), option.help, (option.default,), Path, panel=option.rich_help_panel)
@@ -113,7 +113,7 @@ OWN_DATA: Sequence[str | Path] = _folders(OwnTexts)
 DATA_DIRS: Sequence[str | Path] = _folders(DataDirs)
 INTERVALS: Any = parameter(None, "How intervals are computed, an `Intervals`.")
 SEED: int = parameter(0, "The random seed.", limits=(0, LARGEST_SEED))
-CORPUS: str | Path = parameter("sample", "The corpus: a file with one sentence a line, or `sample`.")
+CORPUS: str | Path = parameter("sample", "The corpus: a file with one sentence per line, or `sample`.")
 
 _SAME = 1e-9  # Directions that differ by no more are equal
 
@@ -249,8 +249,8 @@ def sides(pairs: pd.DataFrame, unit: str) -> tuple[NDArray[np.float64], NDArray[
 class Estimates:
     """Intervals of estimates whose terms belong to blocks of items; a value of fewer than `fewest` has none.
 
-    By block, `released` and `folded` know which items share a sentence as released, or by letters and digits;
-    `joined` is `folded` of several blocks together.
+    By block, `released` and `folded` state which items share a sentence, as released or by letters and digits;
+    `joined` is `folded` for several blocks together.
     """
 
     intervals: Intervals
@@ -260,7 +260,7 @@ class Estimates:
     joined: dict[tuple[str, ...], Sharing] = field(default_factory=dict)
 
     def block(self, name: str, items: pd.DataFrame | Sharing) -> None:
-        """Registers the rows of an items table, or what shares sentences, as a block; needed before `limits`."""
+        """Registers the rows of an items table, or a sharing of sentences, as a block; needed before `limits`."""
         if isinstance(items, Sharing):
             self.released[name] = self.folded[name] = items
         else:
@@ -278,7 +278,7 @@ class Estimates:
     ) -> dict[str, float]:
         """Returns an estimate's `value`, `low` and `high` times `scale`, NaN for undefined ones.
 
-        Items of one block depend on each other by sentences as released, those of several by letters and digits.
+        Items of one block are linked by sentences as released, those of several blocks by letters and digits.
         A `correlation` is given x 100; a `share` has limits from 0 to 1. A `normal` interval replaces Student's t,
         whose degrees of freedom are too few if few items differ from the rest.
         """

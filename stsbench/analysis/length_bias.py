@@ -53,7 +53,7 @@ UNSIGNED = "difference"
 _PUBLISHED = {"esimcse-arxiv-v1-1": SPEARMAN, "esimcse-coling2022-7": UNSIGNED}
 """The measures of the papers' tables."""
 
-_FEWEST = 10  # Pairs below which the figure leaves out a point
+_FEWEST = 10  # The figure leaves out points with fewer pairs.
 
 
 class LengthBias(OfTasks):
@@ -71,8 +71,8 @@ class LengthBias(OfTasks):
         - `partial spearman` of similarity and gold, with the length difference fixed;
         - `error`: the signed difference by bin (`length_difference` is the bin's mean); `relative error`: less the
           task's mean; `slope`: points of signed difference per unit of length difference;
-        - on the sample, `design contrast` and `design margin`: the effect of length at equal meaning, and of
-          meaning if length is against it.
+        - on the sample, `design contrast` and `design margin`: the effect of length at equal meaning, and that of
+        meaning when length opposes it.
 
         `Avg.` is the mean over tasks, `all tasks` all pairs together, with an intercept for each task.
 
@@ -82,14 +82,14 @@ class LengthBias(OfTasks):
     {'task': 'sample', 'group': 'all', 'pairs': 252}
     """
 
-    answer = Answer("What do length differences do?", unit="points", rows={"measure": SLOPE})
+    answer = Answer("How far do lengths bias scores?", unit="points", rows={"measure": SLOPE})
     reference = 0
     examples = ("stsbench length-bias runs/a runs/b --published --figure bias.pdf",)
     counts = ("pairs",)  # published values have none
     length = LENGTH
     threshold: int | None = parameter(
         None,
-        "The largest length difference that is short; 3 by default, 15 characters.",
+        "The largest length difference that counts as short; by default 3, or 15 characters.",
         kind=int,
         limits=(0, LARGEST),
     )
@@ -324,7 +324,7 @@ def _design_rows(pairs: pd.DataFrame, estimates: Estimates) -> Iterator[Row]:
 
 
 def _sums(block: str, terms: Mapping[str, Floats], inside: NDArray[np.bool_] | None = None) -> dict[str, Linear]:
-    """Returns the sums of terms over the pairs of a block, or over those inside, by name."""
+    """Returns sums over the pairs of a block, or over those inside, by name."""
     rows = np.array(list(terms.values()))
     sums = (rows if inside is None else rows[:, inside]).sum(axis=1).tolist()
     kept = rows if inside is None else rows * inside

@@ -25,7 +25,7 @@ EDGES = {
 
 COSINE, NORM, RISE = "cosine", "norm", "rise"
 
-_FEWEST = 10  # Sentences that the first and the last bin of the rise need
+_FEWEST = 10  # The least number of sentences in the first and the last bin of the rise.
 
 
 class LengthCollapse(OfVectors):

@@ -27,7 +27,7 @@ from stsbench.scoring.subjects import ScoredTask
 from stsbench.statistics.intervals import two_sided_p
 
 FEWEST = 30
-"""Pairs that a kind needs, inside and outside; with fewer its interval is too wide."""
+"""The least number of pairs inside and outside a kind; with fewer its interval is too wide."""
 
 _TOO_FEW = f"no kind of pairs has {FEWEST} pairs and leaves {FEWEST} outside, or no rank is wrong"
 
@@ -61,7 +61,7 @@ class PairKinds(OfTexts):
     )
     title = "Kinds of pairs"
     missing: Mapping[str, str] = {}
-    """Why the words of a task are unknown, by task."""
+    """The reason why the words of a task are unknown, by task."""
     without: Sequence[str] = ()
     """Models with too few pairs for any kind."""
 

@@ -115,7 +115,7 @@ class Probes(Analysis):
         if not is_share and np.ptp(values) <= _SAME_COSINE:  # only rounding
             return {"value": estimate.value, "low": nan, "high": nan}
         items = len(values) if self._how.interval == "independent" else estimates.released[""].sentences
-        # Wilson's interval is normal, as the share determines its variance.
+        # Wilson's interval uses the normal distribution, because the share determines its variance.
         return estimates.limits(estimate, items, share=is_share, normal=is_share)
 
     def table(self) -> Tables:

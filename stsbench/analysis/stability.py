@@ -1,4 +1,4 @@
-"""Stability: does the score hold if the same sentences are typed differently?"""
+"""Stability: does the score change if the same sentences are typed differently?"""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -78,7 +78,7 @@ class Stability(OfSentences):
     def measure(self, model: str, given: Retyped) -> Iterator[Row]:
         gold, whole = given.gold, given.cosines[""]
         if is_undefined(whole):
-            raise UserError(f"{model} gives all {len(whole)} pairs one similarity, so they have no score.")
+            raise UserError(f"{model} gives all {len(whole)} pairs the same similarity, so they have no score.")
         before, terms, ranks = spearman(gold, whole), spearman_terms(gold, whole), average_ranks(whole)
         estimates = Estimates(self._how)
         estimates.block("", given.sharing)
@@ -124,7 +124,7 @@ def toggle_punctuation(text: str) -> str:
 
 
 def misspell(text: str, *, share: float, seed: int = 0) -> str:
-    """Adds a typo to each word of at least 3 letters with the probability `share`; fewer are among more.
+    """Adds a typo to each word of at least 3 letters with the probability `share`; a larger share only adds typos.
 
     >>> misspell("the children are playing in the garden", share=1.0)
     'thr chikdren ate plyaing in tje gsrden'

@@ -37,12 +37,12 @@ class Threshold(OfTasks):
     """Find the cutoff of the similarity that meets a target on new pairs with 90 % confidence.
 
     A pair matches if its gold score is in the top fifth of the scale (`--positive`). Precision, recall and the
-    share matched are measured on pairs that did not choose the cutoff. The figure shows how likely a match is at
-    each similarity.
+    share matched are measured on pairs that were not used to choose the cutoff. The figure shows how likely a
+    match is at each similarity.
 
     Returns:
         One row per model, task (and `all tasks`), measure and group, with `value`, `low` and `high`. Group
-        `fitted`: the `cutoff` (NaN if none meets the `target`), and on pairs that did not choose it the rate of
+        `fitted`: the `cutoff` (NaN if none meets the `target`), and on pairs not used to choose it the rate of
         `false matches` among non-matches, `precision`, `recall`, the share `matched` and `balanced accuracy`.
         With `carry` the same for the cutoff that makes as many false matches as that of `origin` (`carried`), and
         for the old number (`kept`). `probability`: of a match, by isotonic regression; groups are similarities.
@@ -64,7 +64,7 @@ class Threshold(OfTasks):
     min_precision: float | None = parameter(None, "The smallest share of matches above the cutoff.", **_RATE)
     min_recall: float | None = parameter(None, "The smallest share of the matches that are found.", **_RATE)
     positive: float | None = parameter(None, "The smallest gold score of a match.", **_NUMBER)
-    carry: float | None = parameter(None, "A cutoff of the run in --from, to carry over.", **_NUMBER)
+    carry: float | None = parameter(None, "A cutoff of the run in --from, to translate to this model.", **_NUMBER)
     origin: str | Path | None = parameter(None, "The run that has the cutoff.", flags=("--from",), kind=Path)
     intervals: Intervals | None = INTERVALS
 

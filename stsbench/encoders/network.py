@@ -199,7 +199,7 @@ class Network:
         )
 
     def prove_mask(self) -> None:
-        """Raises a UserError if a model ignores `mask`, judged by whether the first token changes with the others."""
+        """Raises a UserError if a model ignores `mask`, judged by whether other tokens change the first."""
         import torch
 
         middle = (self.vocabulary or 16) // 2

@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 
 
 class EffectSize(NamedTuple):
-    """An effect size: a scale on which values are subtracted, and its derivative (Cohen 1988, chapters 4 and 6)."""
+    """An effect size: the scale on which values are subtracted, and its slope (Cohen 1988, chapters 4 and 6)."""
 
     name: str
     of: Callable[[Floats], Floats]

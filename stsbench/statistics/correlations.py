@@ -6,7 +6,7 @@ finite) is NaN. Samples that are not one-dimensional or differ in length raise a
 The subsets of a task can be aggregated in three ways that differ by up to six points on the same vectors, so every
 score names its aggregation.
 
-For gold labels in place of scores there are the average precision and the threshold with the best accuracy.
+For gold labels instead of scores there are the average precision and the threshold with the best accuracy.
 """
 
 from collections.abc import Callable
@@ -49,7 +49,7 @@ def spearman(x: ArrayLike, y: ArrayLike) -> float:
 def partial_spearman(x: ArrayLike, y: ArrayLike, fixed: ArrayLike) -> float:
     """Returns the first-order partial rank correlation of `x` and `y` given `fixed`, (n,) each.
 
-    It correlates what remains of the ranks of `x` and `y` after regressing both on the ranks of `fixed` (Kendall
+    It correlates the residuals of the ranks of `x` and `y` after regressing both on the ranks of `fixed` (Kendall
     1942): (xy - xz yz) / sqrt((1 - xz^2) (1 - yz^2)). If `fixed` is constant, it is `spearman(x, y)`.
 
     >>> x, y, length = [1, 2, 3, 4, 5], [2, 1, 4, 3, 5], [5, 1, 2, 4, 3]
@@ -101,7 +101,7 @@ def deviations(values: Floats) -> Floats:
 
 
 def is_undefined(values: Floats) -> bool:
-    """Returns whether a sample has no correlation: fewer than two values, one not finite, or all equal."""
+    """Returns whether a sample has no correlation: fewer than two values, or non-finite or only equal ones."""
     # Compare values, not deviations: the rounded mean of equal numbers can differ from them.
     return values.size < 2 or not np.isfinite(values).all() or bool(values.min() == values.max())
 

@@ -100,7 +100,7 @@ class Sharing:
 
     @cached_property
     def same_two(self) -> tuple[Codes, Codes]:
-        """The positions of pairs of two different sentences, (k,), and codes of their unordered pairs, (k,)."""
+        """The positions of pairs with two different sentences, (k,), and codes of their unordered pairs, (k,)."""
         different = np.flatnonzero(self.first != self.second)
         low = np.minimum(self.first, self.second)[different]
         high = np.maximum(self.first, self.second)[different]
@@ -166,7 +166,7 @@ def variance(terms: ArrayLike, sharing: Sharing, method: Dependence = "dyadic") 
     few degrees of freedom.
 
     Args:
-        terms: (n,) terms of the statistic. A NaN makes everything NaN.
+        terms: (n,) terms of the statistic. A NaN makes all results NaN.
         sharing: of the n pairs.
         method: which pairs are dependent.
 
@@ -215,10 +215,10 @@ def shared_sums(terms: ArrayLike, sharing: Sharing, method: Dependence = "dyadic
 
 
 def _variance_of(single: tuple[float, float], summed: tuple[float, float], twice: tuple[float, float]) -> Variance:
-    """Combines sums of squares and fourth powers: of the terms, of their sums, and of the parts counted twice."""
+    """Combines sums of squares and fourth powers: of the terms, their sums, and the parts counted twice."""
     (independent, fourth), (estimate, fourths), (twice_estimate, twice_fourths) = single, summed, twice
     estimate -= twice_estimate
-    # Where nothing is shared the two differ only by rounding.
+    # Without shared sentences the two differ only by rounding.
     if estimate < independent * (1 - 1e-9):
         estimate = independent
     else:

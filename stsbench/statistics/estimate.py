@@ -1,4 +1,4 @@
-"""A number with its variance: interval, p-value, and the one verdict on a difference; and classical tests.
+"""A number with its variance: interval, p-value, and verdict on a difference; and classical tests.
 
 The tests are Welch's and a permutation test of means, Williams' and Steiger's of dependent correlations, and
 McNemar's of accuracies. `holm` corrects p-values for several tests.
@@ -241,8 +241,8 @@ class McNemar(NamedTuple):
 def mcnemar(first: ArrayLike, second: ArrayLike) -> McNemar:
     """Performs McNemar's exact test of whether two classifiers have the same accuracy (McNemar 1947).
 
-    Items that both get right or both get wrong are ignored; the others are binomial with one half under the
-    hypothesis.
+    Items that both get right or both get wrong are ignored; under the hypothesis, the others are binomial with p =
+    1/2.
 
     Args:
         first: (n,) whether the first classifier got each item right.

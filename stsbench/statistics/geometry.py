@@ -1,4 +1,4 @@
-"""The geometry of vectors: alignment, uniformity, spectra, and what compression loses."""
+"""The geometry of vectors: alignment, uniformity, spectra, compression."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -31,7 +31,7 @@ def row_norms(vectors: Vectors) -> Floats:
     norms: Floats = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     bad = np.flatnonzero(~np.isfinite(norms) | (norms == 0))
     if len(bad):
-        raise ValueError(f"row {bad[0]} has the length {norms[bad[0]]}, which gives no direction")
+        raise ValueError(f"row {bad[0]} has the length {norms[bad[0]]} and so no direction")
     return norms
 
 
@@ -82,7 +82,7 @@ def uniformity(vectors: Vectors, *, progress: Progress = silent) -> float:
         products -= dtype.type(4)
         np.exp(products, out=products)
         total = float(products.sum(dtype=np.float64))
-        # A block with itself holds each pair twice, and the diagonal.
+        # The product of a block with itself has each pair twice, and the diagonal.
         return (total - float(products.trace(dtype=np.float64))) / 2 if columns is rows else total
 
     pairs = [(rows, columns) for number, rows in enumerate(blocks) for columns in blocks[number:]]
@@ -148,7 +148,7 @@ def principal_axes(vectors: Vectors) -> PrincipalAxes:
     _require_finite(vectors)
 
     def decompose(matrix: Vectors) -> PrincipalAxes:
-        # The triangle of a QR decomposition has the same singular values, and no long side.
+        # The triangle of a QR decomposition has the same singular values in a small square matrix.
         triangle = np.linalg.qr(matrix.astype(np.float64), mode="r")
         _, values, directions = np.linalg.svd(triangle, full_matrices=True)
         return PrincipalAxes(values, directions.T)
@@ -283,7 +283,7 @@ def stored(vectors: Vectors, numbers: Numbers, ranges: ArrayLike | None = None) 
         case "fp32":
             return vectors.astype(np.float32)
         case "fp16":
-            # Overflow becomes infinite, and has no similarity.
+            # Overflow becomes infinite, which has no similarity.
             with np.errstate(over="ignore"):
                 return vectors.astype(np.float16)
         case "int8":

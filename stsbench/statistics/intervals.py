@@ -23,10 +23,10 @@ _ROUNDING = 1e-12
 """Correlations this close to 1 count as 1."""
 
 _FEW_PAIRS = 50
-"""With fewer pairs an interval is never narrower than Bonett and Wright's."""
+"""Below this many pairs, an interval is never narrower than Bonett and Wright's."""
 
 _LOST: Mapping[Metric, int] = {"spearman": 3, "pearson": 3, "kendall": 4}
-"""What Bonett and Wright subtract from the number of pairs; an interval needs more pairs than this."""
+"""The numbers that Bonett and Wright subtract from the number of pairs; an interval needs more pairs."""
 
 
 class Limits(NamedTuple):
@@ -211,7 +211,7 @@ def reach_of_mean(deviation: float, size: int, level: float = LEVEL) -> float:
 def design_effect(
     shares: Iterable[tuple[ArrayLike, ArrayLike]], sharing: Sharing, method: Dependence, level: float = LEVEL
 ) -> float:
-    """Returns by how much shared sentences multiply the variance of some shares, on average; at least 1.
+    """Returns the average factor by which shared sentences multiply the variance of some shares; at least 1.
 
     The part above 1 is estimated, so it is multiplied by the squared ratio of the quantiles of Student's t and of
     the normal distribution at `level` (as Korn and Graubard 1998).

@@ -35,7 +35,7 @@ optimum (up to the share of the intercept).
 
 _MAX_ITERATIONS = 500
 _START_TOLERANCE = 1e-3
-"""Share of the gradient's norm at zero to which the fits on all rows are solved, where the others start."""
+"""The fits on all rows, from which the others start, are solved to this share of the gradient's norm at zero."""
 
 _MEMORY = 8
 """Steps that L-BFGS remembers."""
@@ -260,7 +260,7 @@ def _preconditioner(inverses: "list[Tensor]", kinds: "Tensor") -> _OfProblems:
         for kind, inverse in enumerate(inverses):
             columns = kinds[active] == kind
             step[:, columns] = g[:, columns] @ inverse
-        # A shift of all classes changes no probability.
+        # Shifting all classes does not change the probabilities.
         return step if len(step) == 1 else step - step.mean(dim=0)
 
     return multiplied
@@ -271,8 +271,8 @@ def _minimise(
 ) -> tuple["Tensor", "Tensor"]:
     """Minimises p convex functions in one batch by L-BFGS; returns the weights and the norms of the gradients.
 
-    A step overshoots if the slope along it changes sign and is more than half as steep as before; then it is
-    shortened to the zero of the secant of the two slopes, while other problems proceed. Converged problems leave
+    A step overshoots if the slope along it changes sign and is more than half as steep as before. It is then
+    shortened to the zero of the secant of the two slopes, while other problems continue. Converged problems leave
     the batch.
     """
     import torch

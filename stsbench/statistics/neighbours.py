@@ -1,6 +1,6 @@
 """Similarities of pairs of vectors, exact nearest neighbours, and hubness.
 
-Hubness is how unevenly vectors are neighbours of each other.
+Hubness measures how unevenly vectors are neighbours of each other.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -49,7 +49,7 @@ def pair_similarities(
 
     `cosine` is in [-1, 1], and 0 if a row is zero; `dot` is the inner product; `euclidean` and `manhattan` are
     negative distances. Higher always means more similar. The cosine of a row with itself is exactly 1: rounding
-    noise would reorder the ties among identical sentences, and STS has 93 scored pairs of those.
+    noise would reorder the ties among identical sentences, of which STS has 93 scored pairs.
 
     Args:
         vectors: (m, d) float32 or float64, one row per distinct text.
@@ -115,7 +115,7 @@ def zero_rows(vectors: NDArray[np.floating[Any]]) -> NDArray[np.bool_]:
 
 
 class Directions(NamedTuple):
-    """(n, d) vectors of length 1, and an (n,) mask of those that have a direction; the others are zero."""
+    """(n, d) vectors of length 1, or zero if they have no direction, and an (n,) mask of those with one."""
 
     units: Floats
     directed: NDArray[np.bool_]

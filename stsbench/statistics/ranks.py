@@ -128,7 +128,7 @@ def group_letters(differ: ArrayLike, values: ArrayLike) -> tuple[tuple[str, ...]
         for second in range(first + 1, size):
             if apart[order[first], order[second]]:
                 groups = _split(groups, 1 << first, 1 << second)
-    # From the highest score down; among groups with the same first member the longer one first.
+    # From the highest score down; among groups with the same first member, the longer one comes first.
     groups.sort(key=lambda group: [place for place in range(size) if group >> place & 1])
     numbers = [str(number) for number in range(1, len(groups) + 1)]
     names = ascii_letters if len(groups) <= len(ascii_letters) else numbers
@@ -140,7 +140,7 @@ def group_letters(differ: ArrayLike, values: ArrayLike) -> tuple[tuple[str, ...]
 
 
 def letters_text(letters: Sequence[str]) -> str:
-    """Join the groups of a score for a table: letters without spaces, numbers with spaces.
+    """Joins the groups of a score for a table: letters without spaces, numbers with spaces.
 
     >>> letters_text(["a", "b"]), letters_text(["9", "10"])
     ('ab', '9 10')
@@ -199,7 +199,7 @@ def _step_down(p_values: Floats, noise: Floats, errors: Floats, first: Places, s
 
     The smallest p-value of a family is compared with the smallest in each draw, the next one with the smallest of
     the remaining differences, and so on. The uncorrected p-value, which is exact, covers the difference itself;
-    the draws only add how often another difference is as large while it is not.
+    the draws only add the probability that another difference is as large while this one is not.
 
     Args:
         p_values: (m, m) uncorrected p-values.
@@ -211,7 +211,7 @@ def _step_down(p_values: Floats, noise: Floats, errors: Floats, first: Places, s
     order = np.argsort(-p_values[first, second], axis=1, kind="stable")
     left, right = np.take_along_axis(first, order, axis=1), np.take_along_axis(second, order, axis=1)
     alone = p_values[left, right]
-    # Normal deviates, whatever the degrees of freedom of each difference.
+    # Normal deviates, regardless of the degrees of freedom of each difference.
     held = -ndtri(alone / 2)
     above = np.zeros(alone.shape)
     step = max(1, _BLOCK // alone.size)

@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 def generator(seed: int, *names: str) -> np.random.Generator:
     """Returns a random generator that depends only on the seed (any integer) and the names.
 
-    Each use has its own names, so that draws do not depend on which others are made, or in which order.
+    Each use has its own names, so draws do not depend on other draws or on their order.
 
     >>> first, second = generator(0, "STS16", "answer-answer"), generator(0, "STS16", "answer-answer")
     >>> bool(first.integers(1000) == second.integers(1000))
@@ -121,7 +121,7 @@ def mean_variance(methods: Sequence[Runs], over_pairs: Variance) -> MeanVariance
 
 
 def spread_factors(runs: int) -> tuple[float, float]:
-    """Returns the 95 % interval of a standard deviation of normal scores, as factors of that of some runs."""
+    """Returns the 95 % interval of a standard deviation of normal scores, as factors of the observed one."""
     df = runs - 1
     ends = (float(chdtri(df, (1 + side * LEVEL) / 2)) for side in (-1, 1))
     low, high = (math.sqrt(df / end) for end in ends)
@@ -145,7 +145,7 @@ def improvement(first: ArrayLike, second: ArrayLike) -> Floats:
 def interquartile_mean(values: ArrayLike) -> Floats:
     """Returns the mean of the middle half of (..., n) scores (Agarwal et al. 2021).
 
-    If n is not a multiple of four, the scores at the ends of the middle half count in part. Agarwal et al. pool
+    If n is not a multiple of four, the scores at the ends of the middle half count partially. Agarwal et al. pool
     normalised tasks; STS tasks have no common scale, so this is applied to the runs of one task or to averages.
 
     >>> float(interquartile_mean([0.0, 1.0, 3.0, 100.0]))

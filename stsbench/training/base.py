@@ -39,9 +39,9 @@ class Base:
     """A checkpoint to start from.
 
     Attributes:
-        longest: the most sub-words that it has positions for; None for no limit.
-        normalizes: whether its vectors have unit length; those of checkpoints trained from it then do, too.
-        notes: what the user should know about it.
+        longest: the number of sub-words that it has positions for; None for no limit.
+        normalizes: whether its vectors have unit length; so then do those of checkpoints trained from it.
+        notes: notes for the user.
     """
 
     encoder: TransformerEncoder
@@ -68,23 +68,23 @@ def find_base(recipe: Recipe, device: str) -> Base:
             f"{recipe.base} reads at most {longest} sub-words: corpus.max_length {recipe.corpus.max_length} is "
             "too long."
         )
-    # A closing normalisation changes no cosine: training goes without it, and the checkpoint has it again. Other
-    # modules after the pooling are not trained.
+    # A closing normalisation does not change cosines: training leaves it out, and the checkpoint has it again.
+    # Other modules after the pooling are not trained.
     tail, normalizes = encoder.settings.tail, encoder.settings.normalizes
     encoder.settings = replace(encoder.settings, tail=(), normalizes=False)
     notes = [*encoder.notes]
     if tail:
         kinds = listed([module.kind for module in tail])
         notes.append(
-            f"{recipe.base} has modules behind its pooling ({kinds}): training does not read through them, so the "
-            "checkpoint is without them."
+            f"{recipe.base} has modules after its pooling ({kinds}): training leaves them out, and so does "
+            "the checkpoint."
         )
     tokenizer = Tokenizer(encoder.checkpoint, trust_remote_code=False)
     return Base(encoder, tokenizer, longest, normalizes, tuple(notes))
 
 
 def load_model(base: Base, recipe: Recipe, device: str) -> tuple[SentenceModel, Network]:
-    """Loads the base for training; returns the model, and the network that evaluates it."""
+    """Loads the base for training, and returns the model and the network that evaluates it."""
     network = load_network(base.encoder.checkpoint, Use(device=device), base.tokenizer.pad_id, tail=())
     transformer = network.model
     if recipe.dropout is not None:
@@ -124,7 +124,7 @@ def load_masked_language(base: Base, model: SentenceModel, device: str, *, tied:
             f"{base.encoder.checkpoint.name} has no masked-language head (or no mask token), which objective.mlm "
             "needs: choose another --base, or --set objective.mlm=null."
         )
-    # Unless it is tied, the head keeps the table that it was read with: a copy of the encoder's.
+    # Unless it is tied, the head keeps the table that it was loaded with, a copy of the encoder's.
     setattr(whole, whole.base_model_prefix, model.transformer)
     if tied:
         whole.tie_weights()
@@ -183,7 +183,7 @@ class VectorQueue:
     def __init__(
         self, part: Queue, width: int, seed: int, device: str, encode: Callable[[Batch], Tensor] | None
     ) -> None:
-        """Fills it with random vectors; `encode` gives a batch's (N, d) vectors to push, None to push its keys."""
+        """Fills the queue with random vectors; `encode` returns the (N, d) vectors to push, None for the keys."""
         self.part, self._width, self._seed, self._device, self._encode = part, width, seed, device, encode
         self.vectors = self._initial()
 
@@ -266,7 +266,7 @@ class TaskTerm:
         (rows,) = self.schedule.batches(turn)
         share = self._batch(rows[self._world.share(len(rows))])
         loss = torch.zeros((), device=self.forward.device)
-        if len(share.targets):  # a process may have no share of a short last batch
+        if len(share.targets):  # a process may get no rows of a short last batch
             seed = dropout_seed(self._recipe, self._world, "task", self.name, str(turn))
             vectors = self.forward(self._model, self._scored, self.forward.chunks(share.sequences), seed)
             torch.manual_seed(seed(-1))

@@ -1,6 +1,6 @@
 """The corpus as token ids on the disk, the terms and the rows of each step, and the sequences of a batch.
 
-Every draw follows from the recipe's seed and the step or batch, so that training resumes exactly.
+Every draw is determined by the recipe's seed and the step or batch, so training resumes exactly.
 """
 
 import json
@@ -46,7 +46,7 @@ class CorpusCounts:
 
     Attributes:
         empty: rows left out, because a sentence in them is empty or has no sub-word.
-        cut: sentences longer than training reads.
+        cut: sentences that were truncated.
         tokens: sub-words kept, without special tokens.
     """
 
@@ -124,7 +124,7 @@ def tokens_dir() -> Path:
 
 
 def clear_stores() -> int:
-    """Deletes all stores and returns the freed bytes. A running training keeps the store that it has open."""
+    """Deletes all stores and returns the freed bytes. A running training keeps its open store."""
     freed = 0
     for about in sorted(tokens_dir().glob(f"[!.]*/{_ABOUT}")):
         with FileLock(_lock_of(about.parent)):
@@ -164,7 +164,7 @@ def _build(  # noqa: PLR0917 - of one caller
             writer.write_batch(pa.record_batch([pa.array(values[f.name], f.type) for f in schema], schema=schema))
             progress("tokenising", kept + empty, 0)
     if not kept:
-        raise UserError("the corpus holds no sentence: every line of it is empty.")
+        raise UserError("the corpus has no sentences: all of its lines are empty.")
     counts = CorpusCounts(kept, columns, empty, cut, tokens)
     Manifest.of(folder, {"counts": asdict(counts)}, [_SENTENCES]).write(folder, _ABOUT)
 
@@ -248,7 +248,7 @@ class Timetable:
 
     Attributes:
         turns: for each term (steps,): the number of the term's batch, from 0; -1 in steps without the term.
-        epochs: (steps + 1,) how many have passed after as many steps, over all phases.
+        epochs: (steps + 1,) the number of epochs completed after that many steps, over all phases.
     """
 
     turns: Mapping[str, NDArray[np.int64]]

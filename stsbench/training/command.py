@@ -49,7 +49,9 @@ def train(
     ] = None,
     resume: Annotated[
         Path | None,
-        typer.Option(help="Resume the training in this folder, bit by bit; needs none of the options above."),
+        typer.Option(
+            help="Resume the training in this folder with identical results; needs none of the options above."
+        ),
     ] = None,
     device: Annotated[str, typer.Option(help="The device: `auto`, `cpu`, `cuda` or `mps`.")] = "auto",
     data_dirs: DataDirs = None,

@@ -14,15 +14,15 @@ from torch.autograd.function import once_differentiable
 T = TypeVar("T")
 
 _LEVELS = 2**16
-"""The number of values of a NumPy draw: a rate is rounded to 1/65,536, and what is kept is scaled by that rate."""
+"""The number of values of a NumPy draw: a rate is rounded to 1/65,536, and kept values are scaled accordingly."""
 
 _SEEDS: ContextVar[torch.Generator | None] = ContextVar("the seeds of NumPy's masks", default=None)
-"""Where a thread draws the seeds of its masks; None for torch's own generator, which all threads share."""
+"""The generator of a thread's mask seeds; None for torch's own generator, which all threads share."""
 
 _ATTENTION = "stsbench_numpy"
 
 _RATES = ("attention_dropout", "dropout_prob", "dropout", "activation_dropout")
-"""Names in Transformers for a rate that a module passes to torch's function instead of a module of its own."""
+"""Attributes of Transformers' modules with a dropout rate for torch's function, instead of a dropout module."""
 
 
 class NumpyDropout(nn.Dropout):
@@ -43,7 +43,7 @@ def set_dropout(transformer: nn.Module, rate: float) -> None:
 
 
 def let_numpy_draw(transformer: Any) -> None:
-    """Lets NumPy draw the masks of every dropout of a Transformer, those of its attention weights where it can."""
+    """Lets NumPy draw the masks of every dropout of a Transformer, and of its attention weights where possible."""
     for module in list(transformer.modules()):
         for place, child in module.named_children():
             if type(child) is nn.Dropout:
@@ -61,7 +61,7 @@ def let_numpy_draw(transformer: Any) -> None:
 
 @torch.no_grad()
 def numpy_draws(transformer: Any) -> bool:
-    """Returns whether NumPy draws all masks of a Transformer in training, so torch's generator stays as it is."""
+    """Returns whether NumPy draws all masks of a Transformer in training, without torch's generator."""
     if any(
         isinstance(module, nn.Dropout) and not isinstance(module, NumpyDropout) for module in transformer.modules()
     ):
@@ -188,8 +188,8 @@ def passes_at_once(
         compute: from a part's number and the part to a tensor (rows, d); called in several threads.
         parts: the inputs of the passes.
         parameters: other tensors with a gradient.
-        at_once: how many threads take the passes in turn. Gradients are added in the order of the threads, so that
-            the same number gives the same bits.
+        at_once: how many threads take the passes in turn. Gradients are added in the order of the threads, so the
+        same number of threads gives identical results.
     """
     groups = [range(first, len(parts), at_once) for first in range(min(at_once, len(parts)))]
     if torch.is_grad_enabled():
@@ -259,7 +259,7 @@ def _at_once(groups: Sequence[range], compute: Callable[[range], T]) -> list[T]:
         with ThreadPoolExecutor(len(groups)) as pool:
             return list(pool.map(computed, groups))
     finally:
-        # A number that is set in a thread applies to new threads.
+        # A number of threads set in a thread applies to new threads.
         torch.set_num_threads(threads)
 
 

@@ -23,7 +23,7 @@ WIDTH = 8
 """Sequences are padded to a multiple of this width, so that there are few shapes."""
 
 _RECORDED_FROM = 3
-"""The use of a shape at which it is recorded: that of an epoch's last batch is rare."""
+"""A shape is recorded at this use, because that of an epoch's last batch is rare."""
 
 _MOST_GRAPHS = 12
 
@@ -177,7 +177,7 @@ def deterministic(device: str, wanted: bool) -> Iterator[None]:
         if "deterministic" not in str(error):
             raise
         why = str(error).partition(",")[0]
-        raise UserError(f"{why}: --set deterministic=false trains without the same bits each time.") from error
+        raise UserError(f"{why}: --set deterministic=false trains without reproducing every bit.") from error
     finally:
         torch.use_deterministic_algorithms(before[0])
         settings.fill_uninitialized_memory = before[1]

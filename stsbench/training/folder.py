@@ -90,10 +90,10 @@ class RunFolder:
 
 @dataclass(frozen=True)
 class Start:
-    """What a training started from, to compare a resumed one with.
+    """The inputs of a training, compared when it is resumed.
 
     Attributes:
-        sha256: of the data, by what it is; "" for data that the recipe does not have.
+        sha256: of the data, by kind; "" for data that the recipe does not have.
         finished: whether the checkpoint is published; the state may still exist.
     """
 
@@ -122,7 +122,7 @@ class Start:
 
 
 def write_start(folder: RunFolder, start: Start, recipe: Recipe) -> None:
-    # The start first: it alone is enough to resume.
+    # The start comes first, because it alone is enough to resume.
     with atomic_path(folder.start) as path:
         path.write_text(json.dumps(asdict(start), indent=1) + "\n", encoding="utf-8")
     with atomic_path(folder.recipe) as path:

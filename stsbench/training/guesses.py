@@ -62,7 +62,7 @@ class Guesser:
         return self
 
     def fill(self, sentences: Sequence[Sequence[str | None]]) -> list[list[str]]:
-        """Returns sentences with the best guess for each open word (None), nothing beyond the model's length."""
+        """Returns sentences with the best guess for each open word (None), truncated to the model's length."""
         mask = str(self.tokenizer.mask)
         texts = [" ".join(mask if word is None else word for word in words) for words in sentences]
         sequences = self.tokenizer(texts, model_limit(self.checkpoint))

@@ -145,7 +145,7 @@ def prepare(recipe: Recipe, folder: RunFolder, began: Start | None, around: Surr
 def _with_absolute_paths(recipe: Recipe) -> tuple[Recipe, Path]:
     path, folder = recipe.corpus.path, recipe.labelled.folder
     if path is None:
-        raise UserError("no corpus was named: use --corpus FILE.")
+        raise UserError("there is no corpus: use --corpus FILE.")
     file = corpus_file(path)
     values = recipe.model_dump()
     for part, key in file_places(values):
@@ -180,13 +180,13 @@ def _views_sha256(recipe: Recipe, device: str) -> str:
 
 def _open_store(recipe: Recipe, base: "Base", file: Path, now: Start, around: Surroundings) -> TokenStore:
     corpus, tokenizer, world = recipe.corpus, base.tokenizer, around.world
-    if not world.leads:  # the first process builds what the others then find
+    if not world.leads:  # the first process builds the store, and the others then find it
         world.wait()
     store = open_store(
         tokens_dir(),
         {
             "corpus": now.sha256["corpus"],
-            # A table of the same bytes has other sentences.
+            # With other columns, the same file has other sentences.
             "format": ending_of(file),
             "names": corpus.names,
             "columns": corpus.columns,

@@ -46,13 +46,10 @@ def corpus_sentence(texts: Iterable[str], data_dirs: Sequence[Path] = ()) -> str
     none = [name for name, (met, *_) in counts.items() if not met]
     parts = [
         f"it holds {listed(some)}" if some else "",
-        f"it holds none of {listed(none)}" if none else "",
+        f"none of {listed(none)}" if none else "",
         f"not checked: {listed(list(absent))}, missing or broken" if absent else "",
     ]
-    return (
-        "the corpus and the distinct sentences that encoders are scored on, by letters and digits: "
-        f"{'; '.join(filter(None, parts))}."
-    )
+    return f"scored sentences in the corpus (distinct, by letters and digits): {'; '.join(filter(None, parts))}."
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,13 +149,13 @@ def _read_task(
     facts = [f"left out {empty:,} with an empty cell", *facts] if empty else facts
     finding = "; ".join([f"task {name}: {len(train):,} rows to train on, {len(dev):,} to score", *facts])
     kept = _shared(scored, [pairs[place] for place in places.tolist()])
-    remark = f"Trained on test pairs: {name} is trained on {kept}, so scores there are no results."
+    remark = f"Trained on test pairs: {name} is trained on {kept}, so scores there are not results."
     sha256 = ":".join(map(sha256_of, files))
     return LabelledTask(name, part, train, dev, f"{finding}.", remark if kept else None, sha256)
 
 
 def _shared(sets: Mapping[str, frozenset[tuple[int, int]]], pairs: Iterable[tuple[int, int]]) -> str:
-    """Returns how many distinct pairs are in which sets; empty if none is."""
+    """Returns how many distinct pairs are in each set; empty if there are none."""
     distinct = frozenset(pairs)
     counts = [f"{count:,} of {name}" for name, scored in sets.items() if (count := len(scored & distinct))]
     return listed(counts)

@@ -1,4 +1,4 @@
-"""What a training measures: dev scores, and the log, one JSON object on each line."""
+"""Dev scores, and the log of a training: one JSON object per line."""
 
 import json
 import math
@@ -50,7 +50,7 @@ class LiveEncoder(Wrapper):
         return replace(self.base.identity, weights_sha256=None)
 
     def prepare(self, *, weights: bool) -> None:
-        """Does nothing: it is loaded."""
+        """Does nothing, because the model is loaded."""
 
     def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
         self.model.eval()
@@ -173,7 +173,7 @@ def log_frame(lines: Sequence[dict[str, Any]]) -> pd.DataFrame:
     Returns:
         A row for each line that has one, in the order of the log: `step`, `loss` (the mean since the last line),
         `learning_rate`, `dev` (Spearman from -1 to 1); with tasks also each task's loss (`sentiment loss`) and
-        measure on dev (`sentiment accuracy`). NaN where a line has no such value.
+        measure on dev (`sentiment accuracy`). Values that a line does not have are NaN.
 
     >>> log_frame([{"kind": "dev", "step": 5, "dev": 0.8}])["dev"].tolist()
     [0.8]
@@ -226,7 +226,7 @@ class Meter:
             first = step - len(losses) + 1 + int((~losses.isfinite()).nonzero()[0])
             raise UserError(
                 f"the loss of step {first} is not finite: lower optimiser.learning_rate, or use --set "
-                "precision=fp32; what was saved before is untouched."
+                "precision=fp32; earlier saves are intact."
             )
         means = {name: float(torch.stack(parts).double().mean()) for name, parts in sorted(self.parts.items())}
         return {

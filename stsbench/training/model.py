@@ -1,4 +1,4 @@
-"""The network in training, and forward passes in chunks that pad little."""
+"""The network in training, and forward passes in chunks with little padding."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -111,7 +111,7 @@ class SentenceModel(nn.Module):
         return pooled(self._pooling, states.last_hidden_state, mask)
 
     def padded(self, embedded: Tensor, mask: Tensor) -> Tensor:
-        """Returns the pooled vectors of a chunk, treated as padded: to look at its mask would make a GPU wait."""
+        """Returns the pooled vectors of a chunk, treated as padded: checking the mask would make a GPU wait."""
         rows, width = mask.shape
         vectors: Tensor = self(embedded, mask, mask.bool()[:, None, None, :].expand(rows, 1, width, width))
         return vectors
@@ -160,7 +160,7 @@ def ends_by_tokens(lengths: Sequence[int], most: int) -> list[int]:
     """Returns where chunks with about equally many tokens end; on average they have at most `most`.
 
     The number of chunks is even, so that two threads share the work. It does not depend on the machine's cores,
-    because each chunk has its own draws, which a seed must fix.
+    because each chunk has its own draws, which the seed must determine.
 
     >>> ends_by_tokens([32, 32, 30, 9, 8, 8], 80)
     [2, 6]
@@ -187,11 +187,12 @@ class Forward:
     """Computes the vectors of sequences in training.
 
     Attributes:
-        chunk: sequences in one forward pass; None for all.
+        chunk: sequences per forward pass; None for all at once.
         graphs: the recorded passes of a GPU; None without any.
-        tokens: tokens in one forward pass of a CPU, in place of `chunk`; None to count sequences.
-        at_once: concurrent passes on a CPU. Passes in which torch draws run in turn: threads share its generator.
-        apart: whether torch draws nothing in a pass with dropout, as NumPy draws its masks.
+        tokens: tokens per forward pass on a CPU, instead of `chunk`; None to count sequences.
+        at_once: concurrent passes on a CPU. Passes in which torch draws run one after the other, because threads
+        share its generator.
+        apart: whether torch draws nothing in a pass with dropout, because NumPy draws its masks.
     """
 
     pad_id: int
@@ -239,7 +240,7 @@ class Forward:
             dropout: whether the modules' dropout is on in this pass.
             altered: changes the embeddings of a chunk, (rows, width, d), before any noise, without draws.
         """
-        if not chunks:  # the share of a process in a last batch shorter than the number of processes
+        if not chunks:  # a last batch shorter than the number of processes leaves some without rows
             return torch.zeros((0, model.width), device=self.device)
         # A head with draws is applied to each chunk, so that gradient caching repeats them.
         by_chunk = seed is not None and dropout and draws(head)

@@ -100,7 +100,7 @@ class Cutoff(NoisePart):
         if self.count == "chance":
             return draws >= self.rate
         sizes = among.sum(1)
-        # 0.3 of 10 are 3, though the product is a little less.
+        # 0.3 of 10 is 3, although the floating-point product is slightly less.
         gone = (sizes * self.rate + 1e-6).long().clamp(min=1 if self.count == "at_least_one" else 0)
         ranks = draws.masked_fill(~among, 2.0).argsort(dim=1).argsort(dim=1)
         return ranks >= gone.unsqueeze(1)
@@ -170,8 +170,8 @@ class Adversarial(RecipePart):
     Attributes:
         step: epsilon, the length of the step, the same on both sides.
         gradient: `own`: of the same sentences, from a clean pass before (MoCoSE's paper). `previous`: of the
-            previous step, position by position, though of other sentences; the first step is clean (its public
-            code).
+        previous step, position by position, although its sentences differ; the first step is clean (its public
+        code).
     """
 
     step: float = Field(5e-9, gt=0)

@@ -1,4 +1,4 @@
-"""The objective: InfoNCE and NT-Xent as functions of vectors, and the terms that a step adds up.
+"""The objective: InfoNCE and NT-Xent as functions of vectors, and the terms of a step's loss.
 
 Symbols are the papers': N sentences, temperature t, cosine similarity s.
 """
@@ -103,7 +103,7 @@ def nt_xent(query: Tensor, key: Tensor, *, temperature: float) -> Tensor:
 
 @dataclass(frozen=True)
 class Branch:
-    """How some sides of a batch are encoded together.
+    """Sides of a batch that are encoded together, and how.
 
     Attributes:
         draws: the name of their dropout and noise.

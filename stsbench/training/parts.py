@@ -1,4 +1,4 @@
-"""The parts of a recipe: their base class, and those that are plain data (corpus, objective, target, ...)."""
+"""The parts of a recipe: their base class, and the plain-data parts (corpus, objective, target, ...)."""
 
 from itertools import pairwise
 from typing import Annotated, Any, Literal, Self

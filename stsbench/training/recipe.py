@@ -31,7 +31,7 @@ from stsbench.training.tasks import CONTRASTIVE, LabelledTables, Phase, Task
 from stsbench.training.views import TextView, Views
 
 _ABOUT = ("extends", "variants")
-"""Keys of a recipe's file that are not of the recipe."""
+"""Keys of a recipe's file that are not fields of the recipe."""
 
 _FILES = ("path", "train", "dev", "model")
 
@@ -127,7 +127,7 @@ def _mistakes_of_tasks(recipe: Recipe) -> Iterator[str]:
         untaken -= {*phase.takes}
         for name in phase.takes:
             if name not in terms:
-                yield f"phases: phase {number} takes {name!r}, which is none of {', '.join(terms)}"
+                yield f"phases: phase {number} takes {name!r}, expected {', '.join(terms)}"
     for name in sorted(untaken) if recipe.phases else ():
         yield f"phases: none takes {name!r}; name it in one, or remove tasks.{name}"
     if recipe.keeps_test_pairs and canonical(recipe.selection.task.partition(":")[0]) == "STS-B":
@@ -159,7 +159,7 @@ def _mistakes(recipe: Recipe) -> Iterator[str]:
     if recipe.noise.masks == "shared" and (recipe.views.query != recipe.views.key or keys_by_target):
         yield "noise.masks shared needs the same views.query and views.key, and no target that encodes keys"
     if recipe.predictor is not None and recipe.predictor.output not in {None, width_of_keys}:
-        yield "predictor.output is not the width of keys, projector.output: queries and keys would not compare"
+        yield "predictor.output is not the width of keys, projector.output: their vectors differ in width"
     if queue is not None and queue.size < recipe.optimiser.batch:
         yield f"negatives.queue.size {queue.size} is smaller than optimiser.batch {recipe.optimiser.batch}"
     if (negatives.hard is not None) != (recipe.corpus.columns == 3):
@@ -185,13 +185,13 @@ def remarks_on_tests(recipe: Recipe) -> list[str]:
     if recipe.corpus.of_tasks:
         sentences.append(
             "Trained on test sentences: the corpus is the evaluation tasks' own text, without its scores, so "
-            "scores on those tasks do not compare with those of other encoders."
+            "scores on those tasks are not comparable with those of other encoders."
         )
     if recipe.keeps_test_pairs:
         tasks = listed([name for name, part in recipe.tasks.items() if part.sentences > 1])
         sentences.append(
             "Trained on test pairs: pairs of STS-B's dev and test sets were kept in the labelled data of "
-            f"{tasks}, so scores on STS-B, and on tasks that share pairs with it, are no results."
+            f"{tasks}, so scores on STS-B, and on tasks that share pairs with it, are not results."
         )
     return sentences
 

@@ -1,7 +1,7 @@
 """Tasks: heads that learn labels beside the contrastive term, and the phases in which each is trained.
 
 The CS224N report has three (section 5.1), each a linear layer over the [CLS] vectors with dropout (section 4). It
-states neither losses, nor weights, nor how often each set is read: those are ours.
+does not state losses, weights, or how often each set is read: those are our choices.
 """
 
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
@@ -168,7 +168,7 @@ class Phase(RecipePart):
 
     Attributes:
         takes: the names of the tasks that it trains, and `contrastive` for the objective on the corpus. An epoch
-            passes once over the rows of the first.
+        is one pass over the rows of the first.
         epochs: how many; None for the optimiser's.
     """
 

@@ -166,7 +166,7 @@ def train(
         seed: the seed of everything random; by default the recipe's.
         overrides: changes to the recipe, each as `key=value`.
         columns: names of the corpus columns to read, in order; by default all.
-        resume: resume the training in this folder, in place of all of the above, to the same weights bit by bit.
+        resume: resume the training in this folder, instead of all of the above, with bit-identical weights.
         device: `auto`, `cpu`, `cuda` or `mps`.
         data_dirs: folders to look for the dev set in, before `STSBENCH_DATA` and the cache.
         progress: called with the progress.
@@ -212,7 +212,7 @@ def train(
         progress, listeners, notice = silent, (), lambda _: None
     begins = began is None and world.leads
     if begins:
-        folder.require_free()  # before anything is read, and again under the lock
+        folder.require_free()  # before reading anything, and again under the lock
     job = prepare(chosen, folder, began, Surroundings(world, device, data_dirs, progress, notice, command))
     with folder.alone() if world.leads else nullcontext():
         if begins:
@@ -229,7 +229,7 @@ def train(
 
 @contextmanager
 def _interrupt_names_resume(folder: RunFolder) -> Iterator[None]:
-    """Names the command that resumes: the same command would refuse, as the training has begun."""
+    """Names the command that resumes, because the original command does not continue a training that has begun."""
     try:
         yield
     except BaseException as error:

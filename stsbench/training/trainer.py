@@ -202,7 +202,7 @@ def _queue(
     queue = recipe.negatives.queue
     if queue is None:
         return None
-    assert target is not None  # every recipe with a queue has one
+    assert target is not None  # every recipe with a queue has a target
 
     def encode(batch: Batch) -> Tensor:
         share = batch.share(world.share(len(batch.query)))
@@ -341,7 +341,7 @@ class Loop:
                 self.keeper.save(step, state, self.log.commit())
             if scored or saved:
                 self.trainer.world.wait()
-                meter = Meter()  # without the time of scoring and saving
+                meter = Meter()  # without the time for scoring and saving
 
     def _due(self, step: int, steps: int) -> tuple[bool, bool]:
         selection, last = self.recipe.selection, step == steps

@@ -26,7 +26,7 @@ class TextView(RecipePart):
     """A view of the sentence before it is tokenised; overrides `text`, or `texts` to compute a batch at once."""
 
     def require(self, device: str) -> tuple[Path, ...]:
-        """Returns the files that it reads besides the sentences, before a training begins or resumes.
+        """Returns the files that the view reads besides the sentences, before a training begins or resumes.
 
         Args:
             device: where models among the files will compute.
@@ -214,7 +214,8 @@ class MaskedInsertion(MaskedPrediction):
 class MaskedReplacement(MaskedPrediction):
     """Replaces some words by guesses, which may be the words themselves (SimCSE, table 2: MLM 15 %).
 
-    The paper does not state whether all words are masked at once, nor whether the best guess is taken: here both.
+    The paper does not state whether all words are masked at once and whether the best guess is taken; here both
+    are true.
 
     Attributes:
         rate: the share of replaced words; at least one is.

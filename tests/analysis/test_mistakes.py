@@ -66,7 +66,7 @@ MISTAKES: list[tuple[str, Callable[..., Any], dict[str, Any], str]] = [
     ("compress", plain, {"sizes": [0]}, "--sizes 0: the vectors of .* have 3 dimensions"),
     ("compress", plain, {"margin": 0.0}, "a margin of 0 points: give a positive number"),
     ("compress", plain, {"corpus": "none.txt"}, r"none\.txt"),
-    ("compress", plain, {"corpus": "few.txt", "sizes": [2]}, "^2 principal components take 3 .* has 2: "),
+    ("compress", plain, {"corpus": "few.txt", "sizes": [2]}, "^2 principal components need 3 .* has 2: "),
     ("compress", plain, {"corpus": "own.txt", "sizes": [2]}, "outside the tasks, but the corpus has 0: name"),
     ("compress", same, {}, r"has no score on sample \(its similarities are constant\)"),
     ("evalrank", plain, {"share": 1.5}, "--share 1.5: expected 0 to 1"),

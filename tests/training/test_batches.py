@@ -67,7 +67,7 @@ def test_a_store_is_built_once_and_mapped(store_of, tmp_path):
 
 
 def test_a_corpus_without_a_sentence_is_refused_and_leaves_nothing(store_of, tmp_path):
-    with pytest.raises(sb.UserError, match="the corpus holds no sentence"):
+    with pytest.raises(sb.UserError, match="the corpus has no sentences"):
         store_of(["", " "])
     assert not [path for path in (tmp_path / "tokens").iterdir() if path.is_dir()]
 

@@ -116,15 +116,14 @@ def test_dense_modules_of_a_base_are_not_read_through_and_that_is_said(train, ba
     notices: list[str] = []
     closing = closed(base, tmp_path / "dense", "Dense", "Normalize")
     folder = train(base=closing, notice=notices.append).folder
-    assert [note for note in notices if "so the checkpoint is without them" in note] == [
-        f"{closing} has modules behind its pooling (dense): training does not read through them, so the "
-        "checkpoint is without them."
+    assert [note for note in notices if "and so does the checkpoint" in note] == [
+        f"{closing} has modules after its pooling (dense): training leaves them out, and so does the checkpoint."
     ]
     identity = sb.load(folder).identity
     assert (identity.modules, identity.normalize) == ((), True)
     notices.clear()
     train(out="plain", notice=notices.append)
-    assert not any("checkpoint is without" in note for note in notices)
+    assert not any("and so does the checkpoint" in note for note in notices)
 
 
 def test_the_dev_score_of_the_log_is_that_of_the_published_checkpoint(train):

@@ -200,7 +200,7 @@ MISTAKES = [
     (TASK % ("regression", ", c", ", scale: [5, 0]"), r"scale \[5.0, 0.0\]: name the lowest score first"),
     ("tasks={a b: {kind: classification, train: t.csv, columns: [a, b], classes: [0, 1]}}", "tasks.a b"),
     ("tasks={contrastive: {kind: classification, train: t, columns: [a, b], classes: [0, 1]}}", "choose another"),
-    ("phases=[{takes: [contrastive, t]}]", "phases: phase 1 takes 't', which is none of contrastive"),
+    ("phases=[{takes: [contrastive, t]}]", "phases: phase 1 takes 't', expected contrastive"),
     ("phases=[{takes: [contrastive, contrastive]}]", "a name occurs twice"),
     (TASK % ("classification", "", CLASSES) + "\nphases=[{takes: [contrastive]}]", "phases: none takes 't'"),
     ("labelled.test_pairs=some", "labelled.test_pairs: .*'dropped' or 'kept'"),

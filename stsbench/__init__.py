@@ -98,7 +98,7 @@ __all__ = [
     "train",
 ]
 
-# Where public names live, other than analyses. Nothing is imported before it is used.
+# The modules of public names other than analyses. Modules are imported when they are used.
 _HOMES = {
     "Intervals": "stsbench.scoring.settings:Intervals",
     "RunRecord": "stsbench.records.record:RunRecord",

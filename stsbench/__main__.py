@@ -10,7 +10,7 @@ _INTERRUPTS = (signal.SIGINT, signal.SIGTERM)  # Ctrl-C, and a scheduler's reque
 
 
 def main() -> None:
-    """Run the command line; an interrupt ends it without a traceback, whatever it is doing."""
+    """Run the command line; an interrupt ends it without a traceback at any time."""
     received: list[int] = []
 
     def interrupt(number: int, _frame: Any) -> None:
@@ -32,7 +32,7 @@ def main() -> None:
         if not received:
             raise
     if received:
-        # Without waiting for threads that still compute.
+        # Exits without waiting for running threads.
         with suppress(Exception):
             sys.stdout.flush()
         os._exit(128 + received[-1])

@@ -1,3 +1,3 @@
-"""The version, in one place: the build and the signature both read it here."""
+"""The version, read by the build and by signatures."""
 
 __version__ = "0.9.0"

@@ -1,4 +1,4 @@
-"""Assertions for test suites: a run reproduces published scores, or is no worse; a server agrees."""
+"""Assertions for test suites: a run reproduces published scores, is not worse, or a server's vectors agree."""
 
 from pathlib import Path
 from typing import Any
@@ -73,7 +73,7 @@ def assert_same_vectors(
         vectors: an encoder such as an endpoint, an array of shape (sentences, dimensions), or a .npy file.
         reference: the checkpoint, as `stsbench.load` accepts it.
         precision: the coarsest allowed: `fp32`, `fp16`, `bf16` or `int8`.
-        sentences: of the vectors; by default fifty of ours.
+        sentences: of the vectors; by default fifty built-in ones.
 
     Returns:
         The agreement of every sentence and setting.

@@ -1,1 +1,1 @@
-"""Other tools' interfaces on top of stsbench's rooms, so that existing scripts run unchanged."""
+"""Interfaces of other tools, implemented with stsbench, so that existing scripts run unchanged."""

@@ -62,7 +62,7 @@ def verify(
         list[str] | None,
         typer.Argument(
             metavar="[WHAT]...",
-            help="Sources (`senteval`, `sts-raw`) or tasks (`STS12`); by default the usual and the present ones.",
+            help="Sources (`senteval`, `sts-raw`) or tasks (`STS12`); by default the usual and all present ones.",
         ),
     ] = None,
     data_dirs: DataDirs = None,
@@ -113,7 +113,7 @@ def overlap(
 ) -> None:
     """Count the sentences and pairs that tasks share with each other, or with a training corpus.
 
-    Sentences are compared as released, and by letters and digits only. Each split is a set of its own.
+    Sentences are compared as released, and by letters and digits only. Each split is a separate set.
 
     Examples:
     * `stsbench data overlap`

@@ -45,8 +45,8 @@ def load_corpus(corpus: str | Path) -> tuple[str, ...]:
 def numbered_corpus(corpus: str | Path) -> dict[str, int]:
     """Returns the sentences of a corpus as `load_corpus` does, each with its number.
 
-    Lines that are not blank are numbered from 0, like the rows of a vector file. Of equal sentences the first
-    counts.
+    Lines that are not blank are numbered from 0, like the rows of a vector file. Of equal sentences the first is
+    kept.
     """
     path = corpus_file(SAMPLE) if str(corpus) == SAMPLE else Path(corpus).expanduser()
     require_room_for(path)
@@ -132,10 +132,10 @@ _TRIPLES = Schema(
 
 
 class Triple(NamedTuple):
-    """A sentence, another that means the same, and another that does not.
+    """A sentence, a second one with the same meaning, and a third one with a different meaning.
 
-    `kind` names what the change changes; or, if the paraphrase is as small an edit as the change (a synonym, a
-    typo, another word order), what the paraphrase leaves unchanged.
+    `kind` names what the change alters; or, if the paraphrase is an edit as small as the change (a synonym, a
+    typo, another word order), the paraphrase's edit.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""`stsbench data describe`, `list` and `verify`: what is in scored pairs, in the catalogue and in your files."""
+"""`stsbench data describe`, `list` and `verify`: scored pairs, the catalogue, and the state of files."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def verify(data_dirs: Sequence[Path] = (), *, what: Sequence[str] = ()) -> DataO
         for entry, text, variant in _chosen(what, data_dirs)
         for file in variant.files
     ).astype({"expected_lines": "Int64", "found_lines": "Int64"})
-    # Several parts may be in one file. For an absent source the advice is enough.
+    # Several parts may be in one file. For a missing source the advice is enough.
     rows = rows.drop_duplicates(["task", "text", "file"], ignore_index=True)
     shown = rows.loc[(rows["status"] != "ok") & (rows["folder"] != ""), ["task", "text", "file", "status"]]
     return DataOverview(rows, Tables([Table(shown)] * bool(len(shown))), tuple(_advice(rows)))

@@ -165,7 +165,7 @@ def _get_archive(chosen: Source, expected: Sequence[CatalogueFile], folder: Path
 
 
 def _unpack_to(target: Path, archive: Path, chosen: Source, expected: Sequence[CatalogueFile]) -> None:
-    # Unpacked beside the target and renamed at the end: a killed process leaves no half a data set.
+    # Unpacked next to the target and renamed at the end, so a killed process leaves no partial data set.
     scratch = archive.parent / f".{chosen.name}.unpacking"
     shutil.rmtree(scratch, ignore_errors=True)
     try:

@@ -1,6 +1,6 @@
 """The layouts of catalogued files: a function per layout turns files into rows.
 
-Rows have the text of the files; `stsbench.data.benchmarks` turns it into scores and labels.
+Rows have the text of the files; `stsbench.data.benchmarks` converts it into scores and labels.
 """
 
 from __future__ import annotations

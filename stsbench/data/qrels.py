@@ -1,4 +1,4 @@
-"""Data of retrieval: queries, documents, qrels (which document answers which query), and TREC runs.
+"""Data of retrieval: queries, documents, qrels (the relevant documents of each query), and TREC runs.
 
 Qrels are tables as in BEIR and MTEB, `query-id, corpus-id, score` (.tsv, .csv, .jsonl, .parquet), or TREC's lines
 `query 0 document relevance`; a run is TREC's, `query Q0 document rank score tag`.

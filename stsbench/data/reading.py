@@ -1,4 +1,4 @@
-"""Where data is searched for, and `read_table`, which reads users' tables by a schema of columns and cells."""
+"""The folders that are searched for data, and `read_table`, which reads users' tables by a schema."""
 
 import numbers
 import os
@@ -18,7 +18,7 @@ from stsbench.data.rows import TABLES, Rows, ending_of, is_blank, number, open_r
 
 
 class DataNotFoundError(UserError):
-    """The data is in none of the places."""
+    """The data was not found in any folder."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Place:
 def places(data_dirs: Sequence[Path] = ()) -> tuple[Place, ...]:
     """Returns the folders that are searched for data, in order.
 
-    `STSBENCH_DATA` lists folders as PATH does. If it is set to nothing, the clone's folder is skipped, too.
+    `STSBENCH_DATA` lists folders as PATH does. If it is empty, the clone's folder is skipped, too.
 
     Args:
         data_dirs: the folders of this call, which come first.
@@ -79,7 +79,7 @@ def find_root(source: Source, paths: Sequence[str], name: str, data_dirs: Sequen
     Args:
         source: the source of the files.
         paths: the files, relative to the source's root.
-        name: what they are, for messages ("STS12").
+        name: their name in messages ("STS12").
         data_dirs: see `places`.
 
     Raises:
@@ -183,7 +183,7 @@ class Schema:
     """The columns of a kind of table.
 
     Attributes:
-        row: what a row is, for messages: `pair`.
+        row: the noun for a row in messages: `pair`.
         columns: the columns to read, in any order; others are ignored.
         unnamed: the columns of TSV or CSV without a header, in order; empty if a header is required.
         absent: what to do if the file does not exist, for messages.
@@ -228,7 +228,7 @@ def read_table(path: Path, schema: Schema, format: str = "") -> UserTable:
 def open_table(
     path: Path, schema: Schema, format: str = ""
 ) -> tuple[Rows, Mapping[str, str], Iterator[list[Any]]]:
-    """Opens a table of a user; rows are read as they are taken, so that it need not fit into memory.
+    """Opens a table of a user as a stream of rows, so that it need not fit into memory.
 
     Args:
         path: a .tsv, .csv, .jsonl or .parquet file, the first three also with .gz or .zst.

@@ -41,7 +41,7 @@ class Rows:
         columns: the names of the columns; empty if they have none.
         rows: the line and cells of each row. With named columns, each row has as many cells; a blank line of TSV
             or CSV is a row of empty cells.
-        unit: what the line numbers count: lines, rows of Parquet, entries of a JSON list.
+        unit: the unit of line numbers: lines, rows of Parquet, or entries of a JSON list.
         notes: assumptions about the file, one sentence each.
     """
 
@@ -66,7 +66,7 @@ def open_rows(
     format: str = "",
     optional: Sequence[str] = (),
 ) -> Rows:
-    """Opens a file; rows are read as they are taken.
+    """Opens a file as a stream of rows.
 
     Text has one cell per line. CSV is quoted as in spreadsheets; in TSV quotes are text; TREC's files have cells
     separated by whitespace. JSON Lines has one object per line, and its blank lines are skipped. Text is UTF-8,

@@ -1,6 +1,6 @@
 """Sentences by the name of their source: a task as in `--tasks`, NLI, the sample, or a file.
 
-`read_sentences` returns them to compute on; `read_sets` and `read_corpus_set` return sets, whose shared sentences
+`read_sentences` returns sentences to encode; `read_sets` and `read_corpus_set` return sets, whose shared sentences
 and pairs `overlap` counts.
 """
 
@@ -85,7 +85,7 @@ def read_sentences(source: str | Path, data_dirs: Sequence[Path] = ()) -> Senten
         return Sentences(source.name, load_corpus(source))
     parts = [_read(name, data_dirs) for name in filter(None, map(str.strip, source.split(",")))]
     if not parts:
-        raise UserError("no sentences were named: give a task, such as STS-B, or a file with one per line.")
+        raise UserError("there are no sentences to read: give a task, such as STS-B, or a file with one per line.")
     return _joined(",".join(part.name for part in parts), parts)
 
 
@@ -232,9 +232,9 @@ def overlap(
     """Counts the sentences and pairs that data sets share, one row per two sets, unit and way of comparing.
 
     Columns: a, b, unit ("sentences" or "pairs"), same ("as released" or "letters and digits"), distinct a,
-    distinct b (how many each has), shared a, shared b (how many of those the other has, too), rows a, rows b (the
-    rows concerned: a pair may be repeated, a sentence be in several pairs). If a and b are the same set, those in
-    several rows are shared.
+    distinct b (distinct units in each), shared a, shared b (how many of them the other set also has), rows a, rows
+    b (the rows with them: a pair may be repeated, and a sentence may be in several pairs). If a and b are the same
+    set, those in several rows are shared.
 
     Args:
         tasks: the tasks, such as `STS16` (each split is a set), `STS-B:train`, `STS12@raw` or, as one set,
@@ -291,7 +291,7 @@ def _wide(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 _Keys = dict[tuple[str, str], list[Collection[object]]]
-"""For each unit and way of comparing, what is in each row: its pair, or its one or two sentences, as ids."""
+"""For each unit and way of comparing, the content of each row as ids: its pair, or its one or two sentences."""
 
 
 def _keys(texts: Sentences) -> _Keys:
@@ -310,7 +310,7 @@ def _compare(a: tuple[str, _Keys], b: tuple[str, _Keys]) -> list[dict[str, Any]]
     is_within = keys_a is keys_b
     rows = []
     for unit, same in product((SENTENCES, PAIRS), IDS):
-        # Sentences of pairs repeat by construction.
+        # Sentences repeat in pairs by design.
         if (
             (unit, same) not in keys_a
             or (unit, same) not in keys_b

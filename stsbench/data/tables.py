@@ -26,7 +26,7 @@ SENTENCES = ("sentence_a", "sentence_b")
 """The columns with `sentence_ids`, which show the pairs of one task that share a sentence."""
 
 FOLDED = ("folded_a", "folded_b")
-"""The columns with `folded_ids`, which do so across tasks and tokenisations."""
+"""The columns with `folded_ids`, which show shared sentences across tasks and tokenisations."""
 
 _NOT_LETTERS = re.compile(r"[\W_]+")
 
@@ -57,7 +57,7 @@ def sentence_ids(texts: Iterable[str]) -> NDArray[np.uint64]:
 def folded_ids(texts: Iterable[str]) -> NDArray[np.uint64]:
     """Returns the ids of n sentences by letters and digits, (n,).
 
-    A sentence without any (punctuation only) is only equal to itself.
+    A sentence without letters and digits is equal only to itself.
 
     >>> first, second, punctuation = folded_ids(["It's a dog.", "it 's a dog .", "..."]).tolist()
     >>> first == second, first == punctuation

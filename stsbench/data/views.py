@@ -1,4 +1,4 @@
-"""Views: scored pairs without those of other tasks, or without sentences of a training corpus.
+"""Views: scored pairs without those of other tasks, or without those that have a sentence of a training corpus.
 
 A view's name follows the split after a tilde (`STS-B:test~overlap`), and the files that it was compared with are
 part of the data's hash, so a signature shows which pairs were scored.

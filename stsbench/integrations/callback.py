@@ -80,7 +80,7 @@ class StsCallback(TrainerCallback):  # type: ignore[misc]
         pooling: instead of `encode`, the pooling of a Transformers model, for example `avg` or
             `cls_before_pooler`.
         max_length: with `pooling`, the maximum length in sub-words; by default the tokenizer's limit.
-        every: also measures after each of so many steps; None measures only when the trainer evaluates.
+        every: also measures after every this many steps; None measures only when the trainer evaluates.
         patience: evaluations in a row without a significant rise after which the training stops; None for never.
         name: the prefix of every metric; by default the name of the tasks (`sts-b-dev`).
 

@@ -58,7 +58,7 @@ ModelEncode = Callable[["nn.Module", list[str]], Any]
 """From the model in training and some sentences to an array or tensor of shape (sentences, dimensions)."""
 
 _CHARACTERS = 16_384
-"""The characters in a batch, which is small because the training's tensors are on the device, too."""
+"""The characters in a batch, few because the training's tensors are also on the device."""
 
 
 @dataclass(frozen=True)
@@ -293,7 +293,7 @@ def live_encoder(encode: EncodeFunction, name: str) -> CallableEncoder:
 
 @contextmanager
 def undisturbed(model: "nn.Module") -> Iterator[None]:
-    """Evaluates a model without a trace in its training.
+    """Evaluates a model without affecting its training.
 
     Inside the block it is in evaluation mode, and no gradient is recorded. Afterwards the mode of every module and
     the states of the random generators of Python, NumPy and torch (on the CPU, and on all CUDA devices if the
@@ -365,7 +365,7 @@ def pooled(tokenizer: Any, pooling: str, max_length: int | None = None) -> Model
 
 
 def _network_of(model: Any, pad_id: int) -> Network:
-    """Returns the network of a Transformers model, as it is at this moment."""
+    """Returns the current network of a Transformers model."""
     from transformers import PreTrainedModel
 
     if not isinstance(model, PreTrainedModel) or model.config.is_encoder_decoder:

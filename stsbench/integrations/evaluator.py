@@ -1,7 +1,7 @@
 """Dev scores for sentence-transformers: in the log and in the model card's table.
 
-An evaluator of the library shows means over its items. `WithIntervals` lets it do its work, watches what it embeds
-or finds, and lets it score each item alone, so that the numbers are its own.
+An evaluator of the library shows means over its items. `WithIntervals` runs it, records its embeddings or results,
+and lets it score each item alone, so that the numbers are the evaluator's.
 """
 
 import math
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _Task = GivenItems | StsPairs | PairClassification
 _Seen = dict[Any, Any]
-"""What an evaluator has embedded, by the function that embeds and the text; or the results of its queries."""
+"""The embeddings of an evaluator, by embedding function and text, or the results of its queries."""
 
 
 class WithIntervals(BaseEvaluator):  # type: ignore[misc]
@@ -82,7 +82,7 @@ class WithIntervals(BaseEvaluator):  # type: ignore[misc]
     def __call__(
         self, model: "SentenceTransformer", output_path: str | None = None, epoch: float = -1, steps: int = -1
     ) -> dict[str, float]:
-        """Runs the evaluator; see there for the arguments."""
+        """Runs the evaluator, with its arguments."""
         parts = getattr(self.evaluator, "evaluators", [self.evaluator])
         with _watched(parts) as seen:
             metrics: dict[str, float] = dict(self.evaluator(model, output_path, epoch, steps))
@@ -118,7 +118,7 @@ class WithIntervals(BaseEvaluator):  # type: ignore[misc]
 
 @contextmanager
 def _watched(evaluators: Sequence[Any]) -> Iterator[list[_Seen]]:
-    """Keeps what evaluators embed, or of retrieval the results of each query by the name of the similarity."""
+    """Stores the embeddings of evaluators, or for retrieval the results of each query by similarity."""
     seen: list[_Seen] = [{} for _ in evaluators]
     names = ["compute_metrics" if hasattr(part, "score_functions") else "embed_inputs" for part in evaluators]
     for part, name, of_part in zip(evaluators, names, seen, strict=True):

@@ -28,7 +28,7 @@ _ENTRIES = files("stsbench.published") / "entries"
 _MEASURED = _ENTRIES / "measured"
 
 _OWNERS = re.compile(r"^(google-bert|facebookai)/(?=(bert-base-uncased|roberta-base)$)")
-"""Owners that the Hub added to models that had none."""
+"""Owners that the Hub added to models without one."""
 
 Entry = TypeVar("Entry", Paper, PublishedTable, System, KnownCheckpoint)
 
@@ -255,7 +255,7 @@ def row(name: str) -> PublishedRow:
 
 @cache
 def _system_names() -> Mapping[str, str]:
-    # Where several entries share a Hub name, the first is the one to expect.
+    # If several entries share a Hub name, the first is the default.
     entries = [entry for entry in reversed(list(checkpoints().values())) if entry.hub and entry.system]
     names = {_plain(entry.hub): entry.system for entry in entries}
     names |= {_plain(label): entry.name for entry in systems().values() for label in (*entry.aliases, entry.name)}
@@ -288,7 +288,7 @@ def _read(*path: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class MeasuredSource:
-    """Where measurements come from, and what a reader should know about them."""
+    """The source of measurements, and remarks."""
 
     title: str
     address: str

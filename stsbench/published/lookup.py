@@ -166,7 +166,7 @@ def show_row(name: str) -> PrintedRow:
 
 
 def quantity(cell: PublishedCell) -> tuple[str, ...] | None:
-    """Returns what a cell measures, with its system in any edition; None for counts and differences."""
+    """Returns the quantity that a cell measures, in any edition of its system; None for counts and differences."""
     setting = cell.setting
     if not cell.system or setting.task == "delta":
         return None

@@ -10,7 +10,7 @@ NO_VALUE = "-"
 """A cell for which the paper prints no value, or whose value is unreadable. A note says which, if it matters."""
 
 UNVERIFIED = "unverified"
-"""The source of a fact that none of the included documents states."""
+"""The source of a fact that is not in any included document."""
 
 
 class _PublishedEntry(BaseModel):
@@ -31,7 +31,7 @@ class Paper(_PublishedEntry):
         file: the text that the cells were read from, with lines counted from 1; a page's path, repository and
             commit.
         commit: the full commit of a page; empty if unknown.
-        note: what a reader should know.
+        note: remarks for readers.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Setting(_Layer):
         similarity: how two vectors are compared.
         text: which text of the data set was encoded.
         group: the part of the data, or the condition, that the value is for.
-        variant: what differs from the system's own configuration.
+        variant: the difference from the system's default configuration.
         open: fields that the paper does not state. If they have a value, it is from the authors' code.
     """
 
@@ -127,14 +127,14 @@ class Row(_PublishedEntry):
         name: its name in the table.
         label: its label in the text.
         system: the system that it measures; empty for a row of counts.
-        variant: what differs from that system's own configuration.
+        variant: the difference from that system's default configuration.
         group: the part of the table that it is in.
         line: its line in the paper's text; None on a page.
         cells: the numbers with the printed digits, one per column, with a spread as in `71.56±0.18`. Empty where
             nothing is printed, `-` where there is no value.
         baseline: the row that differences are taken to.
-        origin: where the paper has the values from.
-        notes: what a reader should know, such as a corrected misreading.
+        origin: the source of the paper's values.
+        notes: remarks for readers, such as a corrected misreading.
         setting: see `Setting`.
         usage: see `Usage`.
     """
@@ -185,7 +185,7 @@ class PublishedCell:
 
     @property
     def place(self) -> str:
-        """Where it was read, a line of a text or a heading of a page."""
+        """Its source, a line of a text or a heading of a page."""
         return f"{self.file}, line {self.line}" if self.line else f'{self.file}, under "{self.section}"'
 
     @property
@@ -221,8 +221,8 @@ class PublishedTable(_PublishedEntry):
         number: as printed; empty if it has none.
         title: what it shows.
         caption_line: the line of its caption in the paper's text; None if the text has none.
-        section: on a page, the heading above it, in place of lines.
-        notes: what a reader should know, such as why there are no rows.
+        section: on a page, the heading above it, instead of lines.
+        notes: remarks for readers, such as why there are no rows.
         columns: the columns, in printed order.
         setting: what its values measure.
         usage: how its models were used.
@@ -244,7 +244,7 @@ class PublishedTable(_PublishedEntry):
 
     @property
     def heading(self) -> str:
-        """What the paper calls it, such as `Table 9`."""
+        """Its name in the paper, such as `Table 9`."""
         return f"{self.kind.capitalize()} {self.number or '(unnumbered)'}"
 
     def cells_of(self, row: Row, file: str) -> Iterator[PublishedCell]:
@@ -281,7 +281,7 @@ class System(_PublishedEntry):
         row: full name of the row to expect; empty if no row is included.
         aliases: other names.
         edition_of: the system of which this is an earlier edition (the numbers of a preprint).
-        note: what a reader should know.
+        note: remarks for readers.
     """
 
     name: str
@@ -314,7 +314,7 @@ class KnownCheckpoint(_PublishedEntry):
         expected: full names of the rows to expect.
         listed_average: the average that the checkpoint's own page lists.
         listed_source: that page.
-        note: what a reader should know.
+        note: remarks for readers.
         citation: BibTeX of its paper.
     """
 
@@ -339,7 +339,7 @@ class KnownCheckpoint(_PublishedEntry):
     citation: str
 
     def files_compared(self, weights: str | None, tokenizer: str | None) -> Iterator[tuple[str, bool, str]]:
-        """Yields for each known hash what it is of, whether yours is the same, and the known hash."""
+        """Yields for each known hash the name of the files, whether yours is the same, and the known hash."""
         if weights and self.weights_sha256:
             yield "weights", weights == self.weights_sha256, self.weights_sha256
         if tokenizer and self.tokenizer_sha256:

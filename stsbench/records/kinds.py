@@ -1,7 +1,7 @@
 """The catalogue of the kinds of tasks: how records, tables, labels and model cards describe each.
 
-A new kind is an entry here and a file in `stsbench.scoring.kinds`. Code that reads records does not branch on the
-kind but looks up one of these properties.
+To add a kind, add an entry here and a file in `stsbench.scoring.kinds`. Code that reads records does not branch on
+the kind but looks up one of these properties.
 """
 
 from collections.abc import Mapping, Sequence
@@ -53,7 +53,7 @@ class Kind:
     Attributes:
         name: its name in a record.
         scored_by: the file and class in `stsbench.scoring.kinds`, such as `sts.StsPairs`.
-        suffix: what to add to the name of a data set to measure it as this kind (`STS-B:supervised`).
+        suffix: the suffix of a data set's name that selects this kind (`STS-B:supervised`).
         average: the name of the mean over its tasks; empty if there is none.
         unit: the plural noun for its items.
         words: its name in a sentence.

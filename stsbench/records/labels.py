@@ -126,7 +126,7 @@ REASONS: Mapping[NoInterval, str] = {
     "few pairs": "it has fewer than four pairs (five for Kendall's tau)",
     "no spread": "all of its pairs contribute equally",
 }
-"""Why a score has no interval."""
+"""The reasons why a score has no interval."""
 
 
 def interval_remarks(labelled: Sequence[tuple[str, "RunRecord"]]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The parts of `run.json`: what was measured, on what data, how and where (without names of users)."""
+"""The parts of `run.json`: model, data, protocol, scores and environment (without names of users)."""
 
 import getpass
 import platform
@@ -74,7 +74,7 @@ def redact(text: str) -> str:
         text = re.sub(re.escape(home) + _END_OF_NAME, "~", text)
     text = _HOMES.sub(r"\g<1>...", text)
     user = _user()
-    # Scratch folders contain user names, too. In a Hub model's name, `user/name`, no slash comes before.
+    # Scratch folders contain user names, too. In a Hub model's name, `user/name`, no slash precedes.
     return re.sub(rf"(?<=[/\\]){re.escape(user)}{_END_OF_NAME}", "...", text) if user else text
 
 
@@ -213,7 +213,7 @@ class Number(RecordPart):
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What distinguishes it from the other numbers of its task."""
+        """The key that distinguishes it from the other numbers of its task."""
         return self.statistic, self.aggregation, self.subset
 
 
@@ -254,7 +254,7 @@ class Score(RecordPart):
         data: the task's data.
         counts: `identical_pairs` (one token sequence on both sides) and `zero_pairs` (with a zero vector).
         truncated_sentences: the number of distinct sentences longer than the maximum length.
-        training: what was trained on the vectors; None if nothing was.
+        training: the classifier or regressor trained on the vectors; None if there is none.
         raters: how well the raters of the gold scores agree; None if their ratings are not published.
     """
 

@@ -118,7 +118,7 @@ class RunRecord(Result, RecordPart):
 
     @property
     def signature(self) -> str:
-        """All signatures, one a line."""
+        """All signatures, one per line."""
         return "\n".join(score.signature for score in self.scores)
 
     @property
@@ -149,7 +149,7 @@ class RunRecord(Result, RecordPart):
     def with_items(
         self, items: pd.DataFrame | None, folder: Path | None = None, *, replaced: bool = False
     ) -> "RunRecord":
-        """Returns the record holding its items table."""
+        """Returns the record with its items table in memory."""
         record = self.model_copy()
         record._items, record._folder, record._replaced = items, folder, replaced
         return record
@@ -187,8 +187,8 @@ def without_pairs(record: RunRecord) -> MissingTableError:
     """Returns the error for a record without scored pairs."""
     where = f" in {record.folder}" if record.folder else ""
     return MissingTableError(
-        f"the run of {record.model.name}{where} has no STS task, and this is computed of scored pairs: measure "
-        "with --tasks that have one."
+        f"the run of {record.model.name}{where} has no STS task, but this needs scored pairs: measure one with "
+        "--tasks."
     )
 
 

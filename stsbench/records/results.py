@@ -23,7 +23,7 @@ from stsbench.records.signature import UNKNOWN
 MTEB_SPLITS = {
     **{task: {"test": "test"} for task in MTEB_TASKS.values()},
     "STS-B": {"test": "test", "dev": "validation"},
-    # What MTEB calls SICK-R's test split is train, trial and test: 9927 pairs.
+    # MTEB's test split of SICK-R is train, trial and test: 9927 pairs.
     "SICK-R": {"all": "test"},
 }
 """The catalogue's splits of a task, and MTEB's names for them."""

@@ -234,7 +234,7 @@ def _remarks(record: "RunRecord") -> Iterator[str]:
 
 
 def _costs(record: "RunRecord") -> Iterator[str]:
-    """Yields what retrieval took: encoding, unless the vectors were cached, search and the index."""
+    """Yields the cost of retrieval: encoding, unless the vectors were cached, search, and the index."""
     encoding = record.encoding
     if (rate := seconds_per_1000(record)) is not None:
         yield f"encoding {rate:.3g} s per 1,000 texts"
@@ -243,7 +243,7 @@ def _costs(record: "RunRecord") -> Iterator[str]:
 
 
 def seconds_per_1000(record: "RunRecord") -> float | None:
-    """Returns the seconds that 1,000 texts took to encode; None if their vectors were cached."""
+    """Returns the seconds to encode 1,000 texts; None if their vectors were cached."""
     encoded, seconds = record.encoding.get("encoded", 0), record.seconds
     return 1000 * (seconds["tokenize"] + seconds["encode"]) / encoded if encoded else None
 

@@ -1,9 +1,9 @@
-"""The signature: what a score means, in one line.
+"""The signature: the meaning of a score, in one line.
 
 `STS16:test:all|spearman|cosine|text:senteval|data:3f2a91||avg|len256|fp32|stsbench:0.1.0`
 
-Before the double bar is the protocol: two scores compare only if it is equal. After it is the use of the model, in
-which two models may differ.
+Before the double bar is the protocol, which must be equal for two scores to be comparable. After it is the use of
+the model, in which two models may differ.
 """
 
 import re
@@ -20,7 +20,7 @@ UNKNOWN = "-"
 """The value of a field that an imported file does not contain."""
 
 PROTOCOL_FIELDS = ("task", "split", "aggregation", "metric", "similarity", "text", "data")
-"""Two scores compare only if these are equal."""
+"""Two scores are comparable only if these are equal."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Signature:
     version: str = ""
 
     def __post_init__(self) -> None:
-        # Only what is printed is stored, so that a parsed signature equals its origin.
+        # Only printed fields are stored, so that a parsed signature equals the original.
         object.__setattr__(self, "data", self.data[:6])
         object.__setattr__(self, "use", signed_part(self.use))
 
@@ -66,7 +66,7 @@ class Signature:
 
     @property
     def protocol(self) -> str:
-        """The part that must be equal for two scores to compare."""
+        """The part that must be equal for two scores to be comparable."""
         task, split, aggregation, *rest = (_quoted(getattr(self, name)) for name in PROTOCOL_FIELDS)
         metric, similarity, text, data = rest
         return f"{task}:{split}:{aggregation}|{metric}|{similarity}|text:{text}|data:{data}"
@@ -146,7 +146,7 @@ def in_one_line(signatures: Sequence[Signature]) -> list[str]:
 
 
 def differing_fields(one: Signature, other: Signature) -> tuple[str, ...]:
-    """Returns the fields of the protocol in which two scores differ; none if they compare.
+    """Returns the fields of the protocol in which two scores differ; none if they are comparable.
 
     >>> from dataclasses import replace
     >>> signature = Signature("STS16", "test", "all", "spearman", "cosine", "senteval", "3f2a91")
@@ -159,7 +159,7 @@ def differing_fields(one: Signature, other: Signature) -> tuple[str, ...]:
 def require_same_protocol(
     one: Signature, other: Signature, *, names: tuple[str, str], task: str, remedy: str
 ) -> None:
-    """Raises if two scores do not compare: the message names the runs, the task, a field and the remedy."""
+    """Raises if two scores are not comparable: the message names the runs, the task, a field and the remedy."""
     for field in differing_fields(one, other):
         raise UserError(
             f"{names[0]} and {names[1]} are not comparable on {task}: {field} is {getattr(one, field)} in one and "

@@ -31,7 +31,7 @@ from stsbench.records.results import read_json
 
 
 class Measurement(NamedTuple):
-    """What identifies a measurement, but not its date, cost or results.
+    """The identity of a measurement: everything except its date, cost and results.
 
     A record may replace another one only if both have the same measurement.
 
@@ -125,7 +125,7 @@ def beside(folder: Path, ending: str) -> Path:
 
 
 def require_free(folder: Path, measurement: Measurement, *, overwrite: bool = False) -> None:
-    """Check, before anything is encoded, that a run can be saved in a folder without loss."""
+    """Checks, before encoding, that a run can be saved in a folder without loss."""
     require_writable(folder, "--out", as_folder=True)
     for name in (RECORD, ITEMS):
         require_writable(folder / name, "--out")

@@ -1,1 +1,1 @@
-"""Pages that people read: sections of plain data, made of records, and their renderers."""
+"""Report pages: sections of plain data, made from records, and their renderers."""

@@ -1,4 +1,4 @@
-"""The tables of papers with measured values beside the published ones, and where a run stands among them."""
+"""The papers' tables with measured values next to the published ones, and a run's standing among them."""
 
 import re
 import shlex
@@ -73,8 +73,8 @@ def fill(
 ) -> Filling:
     """Returns the values of runs, whose scores were `measured`, for a table.
 
-    A run has a place in a table that compares systems, or that has the row it should reproduce; not in a table of
-    the variants of one other system.
+    A run is added to a table that compares systems, or that has the row it should reproduce, but not to a table of
+    another system's variants.
     """
     rows = tuple(rows_of(table))
     settings = {column.name: column.setting.over(table.setting) for column in table.columns}
@@ -190,10 +190,10 @@ def paper_named(name: str) -> Paper:
 
 
 def filled_papers(runs: Runs, tolerance: float = TOLERANCE) -> list[Section]:
-    """Returns a section for each paper with a table that runs have values for, without columns that none has.
+    """Returns a section for each paper with a table for which runs have values, without empty columns.
 
-    All are folded but the first, which fits best: the paper with rows of most of the runs, then with most values
-    to compare with, then the newest.
+    All are folded except the best match: the paper with rows for most runs, then with most comparable values, then
+    the newest.
     """
     filled = {paper: [of for of in _fillings(paper, runs, tolerance) if of.filled] for paper in papers().values()}
     filled = {paper: fillings for paper, fillings in filled.items() if fillings}
@@ -208,7 +208,7 @@ def filled_papers(runs: Runs, tolerance: float = TOLERANCE) -> list[Section]:
 
 
 def _fit_of(fillings: Sequence[Filling]) -> tuple[int, int]:
-    """Returns the number of runs with a row of their own, and the number of values to compare with."""
+    """Returns the number of runs with a row of their own, and the number of comparable values."""
     own = {label for filling in fillings for label in filling.expected}
     return len(own), sum(len(filling.filled) * len(filling.rows) for filling in fillings)
 
@@ -262,12 +262,12 @@ class Standing:
 
 
 def standing(record: RunRecord) -> list[Standing]:
-    """Returns where a run stands among published models, each average before its tasks; empty if none compares.
+    """Returns a run's standing among published models, each average before its tasks; empty if none is comparable.
 
     A system counts once, with the row that represents it; later editions of a system and the run's own system are
-    left out. A system must be comparable on every task that compares with more than half as many systems as the
-    commonest task. If a run has several scores of a task (of two splits, for example), the one that most systems
-    compare with is used.
+    left out. A system must be comparable on every task that has more than half as many comparable systems as the
+    most common task. If a run has several scores of a task (of two splits, for example), the one with most
+    comparable systems is used.
     """
     places = []
     for average, tasks in AVERAGES.items():
@@ -286,7 +286,7 @@ def standing(record: RunRecord) -> list[Standing]:
 
 
 def _comparable(record: RunRecord, tasks: Sequence[str]) -> tuple[pd.DataFrame, dict[str, tuple[str, float, Fit]]]:
-    """Returns the published scores that compare, one row per system, and task, value and fit of each column.
+    """Returns the comparable published scores, one row per system, and task, value and fit of each column.
 
     A column is one number of the record, so two scores of a task have two columns.
     """

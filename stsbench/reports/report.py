@@ -92,7 +92,7 @@ def report(
         UserError: if a run or paper cannot be found, the scores of a record differ from its items, or the folder
             contains anything but a report.
     """
-    source_date()  # Check SOURCE_DATE_EPOCH before the work.
+    source_date()  # Checks SOURCE_DATE_EPOCH before the work.
     if not isinstance(runs, RunRecord | str | Path | Sequence):
         return write_reproduction(runs, Path(out).expanduser())
     several, experiments = _with_experiments(_listed(runs))
@@ -117,7 +117,7 @@ def report(
             compared, differences = comparisons(named, how, progress)
             analysed, kinds = analyses(named, how, data_dirs, progress)
         else:
-            reason = f"here are {len(named)} runs, the limit is {FEW}" if analyse else "--no-analyses"
+            reason = f"there are {len(named)} runs; the limit is {FEW}" if analyse else "--no-analyses"
             compared, analysed = (_left_out(title, reason) for title in ("Comparisons", "Analyses"))
         parts += map(Filled, (_papers(named, tolerance), intervals(named), subsets(named)))
         parts += [compared, analysed, training(named), seed_distributions(named)]
@@ -243,7 +243,7 @@ def verdicts(checks: Mapping[str, Check], missing: Sequence[str], tolerance: flo
         for number, (label, check) in enumerate(checks.items(), 1)
         for table in check.table()
     ]
-    text = f"A score passes within {tolerance:g} points of the printed value, or if it is printed the same."
+    text = f"A score passes within {tolerance:g} points of the printed value, or if it rounds to it."
     points = tuple(check.sentence for check in checks.values())
     section = Section("checks", "Verdicts", (text,) if tables else (), tuple(tables), points=points)
     return Filled(section, tuple(missing))

@@ -1,4 +1,4 @@
-"""The scores of a report: tables by kind of task, intervals, subsets, what people score, how to repeat them."""
+"""The scores of a report: tables by kind of task, intervals, subsets, human scores, commands to repeat them."""
 
 import math
 import shlex

@@ -98,7 +98,7 @@ class Finding(NamedTuple):
 def findings(
     standings: Mapping[str, Sequence[Standing]], kinds: PairKinds | None, level: float
 ) -> tuple[Pointer, ...]:
-    """Returns at most `MOST_FINDINGS` sentences about what stands out, then how many numbers were examined.
+    """Returns at most `MOST_FINDINGS` sentences about significant numbers, then how many were examined.
 
     Each task is compared with the published models of the run's average, each kind of pair by its shift and its
     cost. Holm's correction covers all numbers of all runs. `docs/definitions/pair-kinds.md` has the rules.
@@ -119,7 +119,8 @@ def findings(
     for finding in sorted(significant, key=lambda finding: -finding.weight):
         if finding.is_news:
             chosen.setdefault((finding.run, finding.subject), finding)
-    # The largest finding about a task, then those about pairs, then the other tasks: their weights do not compare.
+    # The largest finding about a task, then those about pairs, then the other tasks: their weights are not
+    # comparable.
     of_tasks = [finding for finding in chosen.values() if finding.to == STANDING]
     of_pairs = [finding for finding in chosen.values() if finding.to != STANDING]
     shown = [*of_tasks[:1], *of_pairs, *of_tasks[1:]][:MOST_FINDINGS]
@@ -147,7 +148,7 @@ def _pair_findings(kinds: pd.DataFrame, level: float, *, several: bool) -> Itera
         else:
             text = f"{pairs} cause {value:.2f} times as much rank error as their number predicts"
         limits = _limits(row["low"], row["high"], level, 1 if is_shift else 2)
-        # A kind that costs less than its share is no news, but it was examined.
+        # A kind that costs less than its share is not news, but it was examined.
         is_news = row["measure"] != COST or value > 1
         yield Finding(
             f"{text} {limits}.", PairKinds.name, row["model"], row["feature"], row["weight"], row["p"], is_news
@@ -228,7 +229,7 @@ def _warnings(runs: Runs) -> Iterator[Pointer]:
 def strip(standings: Mapping[str, Sequence[Standing]]) -> ReportFigure | None:
     """Returns a figure of each run's scores among published ones, a line per task; None without any.
 
-    The published scores of a line are those that the first run on it compares with.
+    The published scores of a line are those that are comparable with its first run.
     """
     places = [(label, place) for label, of_run in standings.items() for place in of_run]
     if not places:

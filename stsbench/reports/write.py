@@ -94,7 +94,7 @@ def _titles(report: Report) -> dict[str, str]:
     titles |= {table.name: table.caption for table in report.tables}
     titles |= {figure.name: figure.caption for figure in report.figures}
     if lost := [to.to for part in parts for to in part.pointers if to.to and to.to not in titles]:
-        raise ValueError(f"the report points to {', '.join(lost)}, which it does not have")
+        raise ValueError(f"the report links to {', '.join(lost)}, which it does not have")
     return titles
 
 

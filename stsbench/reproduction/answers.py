@@ -2,8 +2,8 @@
 
 A claim is a set of differences that must be above 0 (a row minus another, possibly minus points that the claim
 names). It is supported if the interval of every difference is above 0, and contradicted if one is significantly
-below 0 after Holm's correction over all of them. One run says nothing about a method, so what rests on one is
-undecided; a checkpoint that is used in two ways is compared over pairs.
+below 0 after Holm's correction over all of them. One run is no evidence about a method, so a claim that rests on
+one is undecided; two uses of one checkpoint are compared over pairs.
 """
 
 import math
@@ -73,7 +73,7 @@ class Answer:
 
     @property
     def decides(self) -> str:
-        """What would decide it; empty if it is decided."""
+        """The runs that would decide it; empty if it is decided."""
         if self.verdict == NOT_ANSWERED and self.decisive is not None:
             return "at least two seeds of each at the scale laptop or paper"
         if self.verdict != "undecided":
@@ -140,7 +140,7 @@ def answers(
         scale: the scale that the answers hold for.
         missing: why rows are missing.
         names: labels of rows and columns.
-        silent: why no claim is answered at this scale; differences are still computed.
+        silent: why claims are not answered at this scale; differences are still computed.
         comparer: computes the differences.
     """
     answered = []

@@ -1,6 +1,6 @@
 """The difference of two cells of a table, with an error over other seeds and other pairs.
 
-The error is over seeds alone if the pairs are not known. Intervals are Student's, so two or three seeds decide
+The error is over seeds alone if the pairs are not known. Intervals are Student's, so two or three seeds detect
 only large differences.
 """
 
@@ -20,7 +20,7 @@ from stsbench.statistics.estimate import Estimate
 from stsbench.statistics.intervals import seeds_needed
 from stsbench.statistics.seeds import Runs, mean_variance
 
-_ONE_RUN = "no error is known: one run does not show how much seeds differ"
+_ONE_RUN = "the error is unknown: one run does not show how much seeds differ"
 _ONE_CHECKPOINT = "pairs, of one checkpoint"
 _TWO_CHECKPOINTS = "pairs, of these two checkpoints, not of other seeds"
 
@@ -167,7 +167,7 @@ def _tested(
     of: str, value: float, variance: Variance, seeds: int, over: str, *, needed: int | None = None
 ) -> ClaimedDifference:
     if not variance.value > 0:
-        return ClaimedDifference(of, value, seeds=seeds, over="no error is known: the runs do not differ")
+        return ClaimedDifference(of, value, seeds=seeds, over="the error is unknown: the runs do not differ")
     estimate = Estimate(value, variance)
     low, high, _ = estimate.interval(LEVEL)
     return ClaimedDifference(of, value, low, high, estimate.p, seeds, over, needed)

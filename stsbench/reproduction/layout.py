@@ -1,4 +1,4 @@
-"""The experiment that reproduces a table at a scale: what is trained and measured, and why the rest is not."""
+"""The experiment that reproduces a table at a scale: its trainings, measurements, and missing parts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -190,7 +190,7 @@ def measure_of(plan: TablePlan, name: str, column: str, tasks: str | None) -> st
     """
     columns = plan.columns_of(name)
     measure, stand_ins = columns.get(column, ""), (tasks or "").split(",")
-    # Training measures task heads whatever is measured afterwards.
+    # Training measures task heads regardless of later measurements.
     if not set(stand_ins) <= set(_STAND_INS) or measure.startswith(OF_HEADS):
         return _label_of(measure, tasks)
     if len(stand_ins) == 1:

@@ -62,7 +62,7 @@ def reproduce(
     progress: Progress = silent,
     notice: Callable[[str], None] = lambda _: None,
 ) -> Reproduction | Sweep:
-    """Reproduces a published table or figure: trains and measures as its plan says, and answers its claims.
+    """Reproduces a published table or figure: trains and measures according to its plan, and answers its claims.
 
     The folder is an experiment's (see `sweep`): the same call resumes it, and finished jobs are never repeated.
 
@@ -142,11 +142,11 @@ def _corpus(plan: TablePlan, name: str, scale: ScaleName) -> str:
 
 @dataclass(frozen=True)
 class Reproductions(Result):
-    """The papers' tables and figures, with what reproducing them takes."""
+    """The papers' tables and figures, with the requirements of reproducing them."""
 
     @property
     def frame(self) -> pd.DataFrame:
-        """A row for each, with its title, what each scale takes, and the number of claims."""
+        """A row for each, with its title, the requirements of each scale, and the number of claims."""
         rows: list[dict[str, Any]] = []
         for entry in exhibits().values():
             plan = plans_by_exhibit().get(entry.name)
@@ -169,7 +169,7 @@ class Reproductions(Result):
         frame = self.frame
         possible = frame["can be made"] != ""
         made = frame.rename(columns={"can be made": "at"})[possible][["table", "at", "claims", "shows"]]
-        note = "`--csv` has what each takes at each scale."
+        note = "`--csv` has the requirements at each scale."
         return Tables(
             [
                 Table(made, "Can be reproduced, at these scales", notes=(note,)),
@@ -179,7 +179,7 @@ class Reproductions(Result):
 
 
 def reproductions() -> Reproductions:
-    """Lists the papers' tables and figures, with what reproducing them takes at each scale.
+    """Lists the papers' tables and figures, with the requirements of reproducing them at each scale.
 
     >>> reproductions().frame.set_index("table").loc["esimcse-coling2022-9", "demo"]
     'trainings: 6; 5 of its rows left out'
@@ -188,7 +188,7 @@ def reproductions() -> Reproductions:
 
 
 def _takes(plan: TablePlan, name: str, scale: ScaleName) -> str:
-    """Returns what reproducing a table at a scale takes, or why it is not possible."""
+    """Returns the requirements of reproducing a table at a scale, or why it is not possible."""
     planned = layout(plan, name, scale)
     if plan.cannot or not planned.made:
         return f"cannot be made: {plan.cannot or next(iter(planned.missing.values()))}"
@@ -337,7 +337,7 @@ def _entry(frame: pd.DataFrame, where: Mapping[str, str], column: str) -> tuple[
 
 
 def _as_text(value: Any) -> str:
-    """Spells a cell as plans do: whole numbers without a point."""
+    """Formats a cell as plans do: whole numbers without a point."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 

@@ -1,4 +1,4 @@
-"""The result of a reproduction: the paper's table beside ours, the answers to its claims, and the cost."""
+"""The result of a reproduction: the paper's table next to ours, the answers to its claims, and the cost."""
 
 import math
 from collections import Counter
@@ -86,7 +86,7 @@ def column_table(cells: Sequence[ReproducedCell], names: Names, caption: str, me
     over = {cell.over for cell in cells if cell.over}
     notes = [f"95 %: of the mean over other {' or '.join(sorted(over))}"] if over else []
     if measured_on:
-        notes.append(f"{HERE}: on {measured_on}, whose scores do not compare with the printed task's")
+        notes.append(f"{HERE}: on {measured_on}, whose scores are not comparable with the printed task's")
     return Table(frame, caption, headline=HERE if HERE in frame else "", notes=tuple(notes))
 
 
@@ -206,11 +206,11 @@ class Reproduction(Result):
         scale: the scale.
         cells: of all rows and columns, in the table's order.
         answers: to the paper's claims.
-        cost: what the jobs took.
+        cost: the cost of the jobs.
         folder: the experiment's folder.
         stand_ins: the recipes that were trained in place of the paper's, by the paper's.
         measured_on: the tasks that are measured in place of the paper's; empty for the paper's.
-        notes: what the reader should know.
+        notes: notes for the reader.
         odd: warnings, such as rows with equal weights.
     """
 
@@ -319,7 +319,7 @@ class Reproduction(Result):
         """Draws the headline column, over the plan's axis if all rows have a value on it, else row by row.
 
         At other scales than the paper's both series are shown minus their mean over the rows that both have,
-        because the levels of another base do not compare; the intervals are over other seeds alone.
+        because the levels of another base are not comparable; the intervals are over other seeds only.
 
         Raises:
             UserError: if nothing was reproduced.
@@ -369,8 +369,8 @@ class Reproduction(Result):
         if not self.stand_ins:
             return about
         swaps = listed([f"{trained} for {recipe}" for recipe, trained in self.stand_ins.items()])
-        order = "" if scales()[self.scale].silent else "; the order of the rows may"
-        return f"{about} Trained instead: {swaps}. Levels and differences do not compare with the print{order}."
+        order = "" if scales()[self.scale].silent else "; the order of rows is comparable"
+        return f"{about} Trained instead: {swaps}. Do not compare levels or differences with the paper{order}."
 
     def _figures(self) -> tuple[ReportFigure, ...]:
         cells, names = self._of_headline, self.plan.names_of(self.exhibit.name)

@@ -202,7 +202,7 @@ class TablePlan(PlanPart):
     Attributes:
         name: of its file.
         makes: the tables and figures that it reproduces, each with some of the rows.
-        about: what varies, in a sentence.
+        about: the choice that varies, in a sentence.
         reading: how we read a text that leaves something open.
         axis: the name of the axis of `at`.
         recipe: of rows that name none.
@@ -210,7 +210,7 @@ class TablePlan(PlanPart):
         rows: by name.
         columns: by name, if they are not the table's tasks.
         headline: the column of claims and figures; empty for the last.
-        tasks: what is measured, as in `stsbench run --tasks`; empty for what the columns need.
+        tasks: the measured tasks, as in `stsbench run --tasks`; empty for those that the columns need.
         labelled: whether its recipes read labelled tables, from `labelled.folder`.
         analysis: the analysis that fills it; empty for scores.
         options: of the analysis.

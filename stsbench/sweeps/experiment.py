@@ -1,4 +1,4 @@
-"""The experiment file: what is trained or measured, along which axes, with which seeds, on which tasks.
+"""The experiment file: trainings or checkpoints, axes, seeds and tasks.
 
 A cell is one choice of every axis; a job is a cell with one seed. `docs/how-to/sweep.md` has examples.
 """
@@ -15,13 +15,13 @@ from stsbench.base.parsing import first_mistake, known_keys, read_draft
 from stsbench.base.words import suggestion
 
 EXPERIMENT = "experiment.yaml"
-"""The name of the experiment's file in its folder; it makes a folder one."""
+"""The name of the experiment's file; a folder with it is an experiment."""
 
 COLUMNS = ("job", "seed", "state", "seconds", "threads", "folder")
-"""Columns of the table of jobs beside the axes and the measures."""
+"""Columns of the table of jobs, besides the axes and the measures."""
 
 OF_CELLS = ("cell", "measure", "runs", "mean", "sd", "low", "high", "interval", "seed_share", "pair_share")
-"""Columns of the table of cells beside the axes."""
+"""Columns of the table of cells, besides the axes."""
 
 _RESERVED = {*COLUMNS, *OF_CELLS, "seeds", "value", "hours", "95 %"}
 
@@ -34,7 +34,7 @@ class _Part(BaseModel):
 
 
 class Measure(_Part):
-    """What is measured of every checkpoint.
+    """The measurements of every checkpoint.
 
     Attributes:
         tasks: names as in `stsbench run --tasks`; None for none.
@@ -72,7 +72,7 @@ class Measure(_Part):
     @model_validator(mode="after")
     def _require_a_measure(self) -> Self:
         if self.tasks is None and not self.analyses:
-            raise ValueError("neither tasks nor analyses are named: there is nothing to measure")
+            raise ValueError("there is nothing to measure: add tasks or analyses")
         return self
 
 
@@ -92,7 +92,7 @@ class Experiment(_Part):
         set: changes to the recipe in all cells.
         axes: by name.
         seeds: of the trainings. A checkpoint that is measured without training has none, and is one job.
-        measure: what is measured of each checkpoint.
+        measure: the measurements of each checkpoint.
         threads: per job, wherever it runs.
         slurm: parameters of `submitit.AutoExecutor`, such as `{slurm_partition: gpu, timeout_min: 600}`.
         ray: options of `ray.remote`, such as `{num_gpus: 1}`.

@@ -1,6 +1,6 @@
 """The folder of an experiment, which is its only state; the states and numbers of its jobs.
 
-A job's folder is complete or absent. Beside it are unfinished trainings, logs and the reasons of failures.
+A job's folder is complete or absent. Next to the jobs are unfinished trainings, logs and the reasons of failures.
 """
 
 import json
@@ -47,7 +47,7 @@ DONE, FAILED, WAITING = "done", "failed", "waiting"
 _FILES = (RECORD, f"{LAST_FOLDER}/{RECORD}", LOG, "analyses/*.csv")
 """The files that numbers are read from."""
 
-_REMEDY = "delete the folder, and the same `stsbench sweep` makes it again"
+_REMEDY = "delete the folder, and run the same `stsbench sweep` again"
 
 _JOBS = TypeAdapter(tuple[Job, ...])
 
@@ -139,7 +139,7 @@ class ExperimentFolder:
             ) from error
 
     def done(self) -> dict[str, Path]:
-        """Returns the folders of finished jobs by the job's hash, also of cells that were since removed."""
+        """Returns the folders of finished jobs by the job's hash, also of cells removed since."""
         if not self.jobs.is_dir():
             return {}
         finished = (path for path in sorted(self.jobs.iterdir()) if (path / JOB).is_file())

@@ -31,13 +31,13 @@ _DIGITS = 12
 _LONGEST_SLUG = 80
 
 _NO_RESULT_OF = ("saving", "log_every", "base")
-"""Keys of a recipe that do not change its result; the base counts by its content."""
+"""Keys of a recipe that do not change its result; the base is identified by its content."""
 
 _NO_CONTENT = ("revision", "device")
 """Fields of `Use` that do not change a checkpoint's content."""
 
 _INPUT_KEYS = ("base", "pooling", "corpus", "views", "labelled", "tasks")
-"""Keys of a recipe that decide what it reads."""
+"""Keys of a recipe that determine what it reads."""
 
 _LOADING = names("encoding", "nothing")
 """The options that can vary for a checkpoint; for a training it is any key of the recipe."""
@@ -54,7 +54,7 @@ _USES.rebuild(_types_namespace={"Template": Template})
 
 @dataclass(frozen=True)
 class Job:
-    """A cell with a seed: what is trained or loaded, and what is measured.
+    """A cell with a seed: a training or a checkpoint, and its measurements.
 
     Attributes:
         cell: each axis' value where it is a number or a text, else its label.
@@ -214,7 +214,7 @@ def _jobs(experiment: Experiment) -> Iterator[Job]:
         cell, changes = dict(zip(experiment.axes, (value for value, _ in choices), strict=True)), {}
         for key, value in (change for _, of_axis in choices for change in of_axis.items()):
             if key in changes:
-                raise UserError(f"{key} is changed by two axes: leave it to one of them.")
+                raise UserError(f"{key} is changed by two axes: remove it from one of them.")
             changes[key] = value
         try:
             yield from _jobs_of_cell(experiment, cell, changes)
@@ -256,7 +256,7 @@ def _postprocessing(options: Any) -> dict[str, Any]:
 def _checked_use(options: Mapping[str, Any], allowed: Sequence[str]) -> Use:
     for key in options:
         if key not in allowed:
-            raise UserError(f"{key} cannot be changed of a checkpoint: {suggestion(key, allowed)}")
+            raise UserError(f"{key} cannot be changed for a checkpoint: {suggestion(key, allowed)}")
     try:
         use: Use = _USES.validate_python(dict(options))
     except ValidationError as error:
@@ -278,7 +278,7 @@ def _recipe(experiment: Experiment, changes: dict[str, Any]) -> Recipe:
     name = changes.get("recipe", experiment.recipe)
     if name is None:
         raise UserError(
-            "neither a recipe nor a checkpoint is named: add `recipe: NAME`, or an axis `recipe` or `checkpoint`."
+            "there is no recipe and no checkpoint: add `recipe: NAME`, or an axis `recipe` or `checkpoint`."
         )
     shortcuts = {"corpus": experiment.corpus, "base": experiment.base}
     merged = {key: value for key, value in shortcuts.items() if value} | experiment.set | changes

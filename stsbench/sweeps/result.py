@@ -273,8 +273,8 @@ class Sweep(Result):
                     row |= {"sd": number["sd"], "95 %": interval(number["low"], number["high"])}
             rows.append(row)
         notes = [
-            f"sd and 95 % are of {headline}: the interval is over other seeds and other pairs; of one run "
-            "over other pairs alone. `cells.csv` has those of every measure.",
+            f"sd and 95 % are of {headline}: the interval is over other seeds and pairs, for a single run "
+            "over other pairs only. `cells.csv` has those of every measure.",
             *self.cells.attrs["notes"],
         ]
         caption = f"Experiment {self.experiment.name}, means over seeds"

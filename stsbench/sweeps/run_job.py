@@ -1,7 +1,7 @@
 """One unit of an experiment in its own process: trains or loads a checkpoint, measures it, writes job folders.
 
 Every executor runs `python -m stsbench.sweeps.run_job FOLDER UNIT` with the threads in its environment. A process
-that was killed at any moment and started again gives the same results.
+that is killed at any time and started again gives the same results.
 """
 
 import os
@@ -30,7 +30,7 @@ from stsbench.training.folder import RunFolder
 from stsbench.training.log import read_log
 
 PARENT = "STSBENCH_PARENT"
-"""Set in the environment of a process that ends when its standard input closes, as its parent holds that open."""
+"""Set for a process that ends when its standard input closes, which its parent holds open."""
 
 LESS_MEMORY = "run fewer at once with --workers, or ask for less with optimiser.batch or optimiser.chunk"
 

@@ -26,7 +26,7 @@ from stsbench.sweeps.result import Sweep, read_sweep
 from stsbench.sweeps.run_job import LESS_MEMORY, PARENT
 
 _SECONDS_BETWEEN = 0.2
-"""Between two looks at which processes ended."""
+"""Seconds between two checks for processes that ended."""
 
 _CODES = {"OUT_OF_MEMORY": -9, "CANCELLED": -15, "TIMEOUT": -14}
 """Exit codes for the states in which Slurm ends jobs."""
@@ -87,7 +87,7 @@ class Work:
 
 
 def end(process: "subprocess.Popen[bytes]") -> None:
-    """Ends a process that may still run."""
+    """Ends a process if it is still running."""
     process.terminate()
     try:
         process.wait(timeout=3)
@@ -108,13 +108,13 @@ class Running(NamedTuple):
 def run_all(
     executor: "Executor", work: Sequence[Work], ended: Callable[[str, int], None], idle: Callable[[int], None]
 ) -> None:
-    """Runs all units, as many at once as there are places; an interrupt ends those that run.
+    """Runs all units, as many at once as there are places; an interrupt ends the running ones.
 
     Args:
         executor: where they run.
         work: the units.
         ended: called with a unit and its exit code.
-        idle: called between two looks at which units ended, with how many are left.
+        idle: called between two checks for ended units, with the number of remaining ones.
     """
     waiting, running = list(work), dict[str, Running]()
     try:

@@ -73,7 +73,7 @@ MISTAKES: list[tuple[str, Callable[..., Any], dict[str, Any], str]] = [
     ("evalrank", plain, {"share": 0.001}, r"--share 0\.001 selects none of the 252 pairs"),
     ("density", plain, {"buckets": 0}, "--buckets 0: expected 1 to 1,000"),
     ("spectrum", zero, {}, "gives every sentence a zero vector"),
-    ("stability", same, {}, "gives all 252 pairs one similarity"),
+    ("stability", same, {}, "gives all 252 pairs the same similarity"),
     ("probes", same, {}, r"every sentence of the triples \(bundled\) the same vector"),
     ("probes", zero, {}, r"every sentence of the triples \(bundled\) the same vector"),
     ("repetition-bias", plain, {"queries": 0}, "--queries 0: expected 1 to 1,000,000"),

@@ -194,7 +194,7 @@ def test_a_model_that_is_another_now_is_refused(tiny_bert, tmp_path):
         ({"sentences": []}, "there is 0"),
         ({"sentences": "STS99"}, "there is no task 'STS99'"),
         ({"sentences": "nowhere.txt"}, "nowhere.txt"),
-        ({"sentences": " , "}, "no sentences were named"),
+        ({"sentences": " , "}, "there are no sentences to read"),
         ({"sentences": "STS12"}, "was not found"),
         ({"encoder": lambda texts: [[1.0, len(text)] for text in texts]}, "not a model whose weights have a hash"),
         ({"encoder": "nowhere/at/all"}, "no such model"),

@@ -28,7 +28,7 @@ HEAD = "name: a\nrecipe: demo\n"
         ("threads: 0", r"e.yaml, line 3: threads: .*greater than or equal to 1"),
         ("measure:\n  analyses: [geometri]", r"e.yaml, line 4: measure.analyses: .*did you mean geometry\?"),
         ("measure: {analyses: {geometry: {tsk: STS-B}}}", r"e.yaml, line 3: .*no option 'tsk'.*did you mean task"),
-        ("measure: {tasks: null}", r"e.yaml, line 3: measure: neither tasks nor analyses are named"),
+        ("measure: {tasks: null}", r"e.yaml, line 3: measure: there is nothing to measure"),
         ("set: {a: 1}\nset: {b: 1}", r"e.yaml, line 4: 'set' occurs twice"),
         ("axes: [1", r"e.yaml, line \d: not valid YAML"),
     ],
@@ -58,7 +58,7 @@ def test_mistake_in_the_file(text: str, message: str, tmp_path: Path) -> None:
         ),
         (
             "axes: {checkpoint: [minilm, other], optimiser.batch: [8, 16]}",
-            r"experiment a, minilm, 8: optimiser.batch cannot be changed of a checkpoint: choose one of",
+            r"experiment a, minilm, 8: optimiser.batch cannot be changed for a checkpoint: choose one of",
         ),
         (
             "axes: {a: {x: {optimiser.batch: 8}, y: {}}, optimiser.batch: [16, 32]}",
@@ -69,7 +69,7 @@ def test_mistake_in_the_file(text: str, message: str, tmp_path: Path) -> None:
             r"experiment a: measure.last needs .*set saving.keep to 1",
         ),
         ("seeds: [1, 2, 1]", r"experiment a: seed 1 and seed 1 are the same job"),
-        ("axes: {recipe: [null, demo]}", r"neither a recipe nor a checkpoint is named"),
+        ("axes: {recipe: [null, demo]}", r"there is no recipe and no checkpoint"),
         (
             "axes: {a: {x: {}, y: {optimiser.epochs: 1}}}",
             r"experiment a: a x, seed 42 and a y, seed 42 are the same",

@@ -1,4 +1,4 @@
-"""Run a script that says `import senteval`: `python -m stsbench.compat.senteval script.py its own arguments`."""
+"""Run a script with `import senteval`: `python -m stsbench.compat.senteval script.py its own arguments`."""
 
 import argparse
 import os
@@ -36,17 +36,17 @@ def main(arguments: list[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m stsbench.compat.senteval",
-        description="Run a script that says `import senteval` with stsbench in SentEval's place.",
+        description="Run a script that contains `import senteval` with stsbench instead of SentEval.",
     )
     parser.add_argument(
         "--results",
         metavar="{" + ",".join(engine.RESULTS) + "}",
-        help="the shape of results (default: both, each computed when it is read)",
+        help="the keys of results (default: both, each computed when it is read)",
     )
     parser.add_argument(
         "--splits",
         metavar="test[,dev,train]",
-        help="the splits of STSBenchmark and SICKRelatedness (default: all; test is encoded at once, the others "
+        help="the splits of STSBenchmark and SICKRelatedness (default: all; test is encoded first, the others "
         "when they are read)",
     )
     parser.add_argument("--cache", action="store_true", help="encode each sentence only once")

@@ -21,18 +21,18 @@ Prepare = Callable[[dotdict, list[Tokens]], Any]
 SIDES = ("sentence1", "sentence2")
 
 Shape = tuple[Sequence[str], Callable[[], dict[str, Any]]]
-"""The keys of a shape, and what computes their values."""
+"""The keys of one kind of results, and the function that computes their values."""
 
 ARRAY = "yhat"
-"""The one key whose value is an array, which JSON does not take: it answers, and is never among the keys."""
+"""The one key whose value is an array, which JSON cannot store: it can be read but is not listed."""
 
 
 @dataclass(frozen=True)
 class Script:
-    """What a script hands to SentEval.
+    """The arguments of a script for SentEval.
 
     Attributes:
-        params: SentEval's parameters, and what the script keeps in them for its own functions.
+        params: SentEval's parameters, with entries of the script for its own functions.
         batcher: called batch by batch.
         prepare: called with all sentences of a task, before the first of them is encoded.
     """
@@ -50,12 +50,12 @@ class Script:
     def encode(self, sentences: Sequence[str]) -> NDArray[np.float32]:
         """Return one vector for each sentence, batch by batch in the order given.
 
-        With `params.cache`, the batcher is handed those that it has not seen, each once.
+        With `params.cache`, the batcher gets only new sentences, each once.
         """
         return SEEN.vectors(sentences, self) if self.params.cache else self.encode_anew(sentences)
 
     def encode_anew(self, sentences: Sequence[str]) -> NDArray[np.float32]:
-        """Return one vector for each sentence, all of which the batcher is handed."""
+        """Return one vector for each sentence, without the cache."""
         blocks: list[NDArray[np.float32]] = []
         for start in range(0, len(sentences), self.params.batch_size):
             batch = self.tokens_of(sentences[start : start + self.params.batch_size])
@@ -72,7 +72,7 @@ class Script:
 class Prepared:
     """A script whose `prepare` was called with the sentences of one task.
 
-    It is called once at the start, and once more where another task was prepared before more is encoded.
+    It is called once at the start, and again before encoding more if another task was prepared since.
     """
 
     _latest: "ClassVar[Prepared | None]" = None
@@ -93,9 +93,9 @@ class Prepared:
         """Prepare again if another task was prepared since, and check that the model has not changed.
 
         Args:
-            sentences: that were encoded before; the first batch of them is encoded again.
+            sentences: sentences encoded before; their first batch is encoded again.
             before: their vectors.
-            what: is about to be encoded, for the message.
+            what: the data to encode next, for the message.
         """
         if Prepared._latest is not self:
             self._make_ready()
@@ -104,18 +104,18 @@ class Prepared:
             return
         again = self._script.encode_anew(sentences[: self._script.params.batch_size])
         first = before[: len(again)]
-        # Two runs of one model differ by rounding, and vectors this close give the same score. The scale is that
+        # Two runs of one model differ by rounding; vectors this close give the same score. The scale is that
         # of the differences between sentences: a large dimension that all vectors share must not hide a change.
         apart = np.nan_to_num(np.abs(first - first.mean(axis=0))).max() or np.nan_to_num(np.abs(first)).max()
         if again.shape != first.shape or not np.allclose(again, first, rtol=0, atol=1e-3 * apart, equal_nan=True):
             raise UserError(
-                f"{what} is encoded where it is first read, and by now the batcher returns other vectors than "
-                "when `eval` ran: read it before the model changes, or have it encoded by `eval`, with "
+                f"{what} is encoded when it is first read, and the batcher now returns other vectors than "
+                "when `eval` ran: read it before the model changes, or let `eval` encode it, with "
                 "--splits train,dev,test (params['splits'])."
             )
 
     def kept(self) -> "Prepared":
-        """Return the same for later, with the parameters as they are now: `eval` of another task changes them."""
+        """Return a copy for later use, with the current parameters: `eval` of another task changes them."""
         later = copy(self)
         later._script = replace(self._script, params=dotdict(self._script.params))
         if Prepared._latest is self:
@@ -131,7 +131,7 @@ def encode_sides(
     Args:
         table: the columns split and `sides`. `prepare` is called with all of its sentences, split by split.
         sides: the columns of sentences.
-        order: the places of the rows in the order that they are handed to the batcher.
+        order: the positions of the rows in the order of the batches.
         script: what encodes them.
     """
     splits = [table[table["split"] == split] for split in dict.fromkeys(table["split"])]
@@ -146,16 +146,16 @@ def encode_sides(
 
 
 class SeenSentences:
-    """One vector for each sentence, as long as the batcher and its parameters stay what they were.
+    """One vector for each sentence, while the batcher and its parameters do not change.
 
-    Only one batcher's vectors are kept. They are forgotten when another comes, or when anything in the parameters
-    is another than before (`prepare` left something of the new task there, say); `current_task` alone may change.
-    Dictionaries, lists, sets and NumPy arrays are compared by what they hold, and everything else by identity: a
-    change inside a model or a tensor is not noticed.
+    Only one batcher's vectors are kept. They are dropped for another batcher, or if any parameter other than
+    `current_task` changes (for example because `prepare` stored something of the new task). Dictionaries, lists,
+    sets and NumPy arrays are compared by content, everything else by identity: a change inside a model or a tensor
+    is not noticed.
 
     Attributes:
-        handed: how many sentences were asked for.
-        encoded: how many of them a batcher was handed.
+        handed: the number of sentences requested.
+        encoded: how many of them a batcher encoded.
     """
 
     def __init__(self) -> None:
@@ -164,9 +164,9 @@ class SeenSentences:
         self._vectors: dict[str, NDArray[np.float32]] = {}
 
     def vectors(self, sentences: Sequence[str], script: Script) -> NDArray[np.float32]:
-        """Return one vector for each sentence, (n, d); the batcher is handed those that are new, each once.
+        """Return one vector for each sentence, (n, d); the batcher gets only new sentences, each once.
 
-        Sentences are one if their tokens are.
+        Sentences with the same tokens are the same.
         """
         parameters = _snapshot({name: value for name, value in script.params.items() if name != "current_task"})
         if self._owner is None or self._owner[0] != script.batcher or not _alike(self._owner[1], parameters):
@@ -187,15 +187,15 @@ class SeenSentences:
         return np.stack([self._vectors[key] for key in keys])
 
     def sentence(self) -> str:
-        """Return what was saved, in words."""
+        """Return a sentence on the encoding that was saved."""
         return (
-            f"--cache: of {self.handed:,} sentences {self.handed - self.encoded:,} had been encoded before "
-            "and were not encoded again."
+            f"--cache: {self.handed - self.encoded:,} of {self.handed:,} sentences had been encoded before "
+            "and were reused."
         )
 
 
 SEEN = SeenSentences()
-"""What the process keeps: scripts make a new `SE` for each task."""
+"""The state of the process, kept because scripts make a new `SE` for each task."""
 
 
 def _snapshot(value: Any) -> Any:
@@ -231,15 +231,15 @@ def _to_array(returned: Any) -> NDArray[np.float32]:
 
 
 class Results(dict[str, Any]):
-    """One task's results by the keys of several shapes.
+    """One task's results, with several kinds of keys.
 
-    A shape is computed, once, when one of its keys is read; which keys there are is known before. Whatever needs
-    all values (printing, comparing, copying, pickle, JSON) computes the shapes that are listed, and takes of the
-    others what was read of them; a copy or a pickle is a plain dictionary.
+    Each kind is computed once, when one of its keys is read; the keys are known before. Printing, comparing,
+    copying, pickle and JSON need all values: they compute the listed kinds, and include values of other kinds that
+    were read. A copy or a pickle is a plain dictionary.
 
     Args:
-        *listed: the keys of each shape, and what returns their values.
-        on_request: a shape that is computed where one of its keys is read, and by nothing else.
+        *listed: the keys of each kind, and the function that returns their values.
+        on_request: a kind that is computed only when one of its keys is read.
 
     >>> result = Results((["test"], lambda: {"test": 0.5}), on_request=(["mse"], lambda: {"mse": 2.0}))
     >>> list(result), "mse" in result, result["mse"], list(result)
@@ -254,7 +254,7 @@ class Results(dict[str, Any]):
         self._hidden = set(on_request[0]) if on_request else set()
 
     def __getitem__(self, key: str) -> Any:
-        """Return a value, computed with the others of its shape where it is the first of them."""
+        """Return a value; the first one computes all values of its kind."""
         if key in self._waiting:
             keys, compute = self._waiting[key]
             values = compute()
@@ -268,12 +268,12 @@ class Results(dict[str, Any]):
         return super().__getitem__(key)
 
     def __setitem__(self, key: str, value: Any) -> None:
-        """Set a value; it is not computed any more."""
+        """Set a value, which is then not computed."""
         self._forget(key)
         super().__setitem__(key, value)
 
     def __delitem__(self, key: str) -> None:
-        """Delete a key; its value is not computed any more."""
+        """Delete a key, whose value is then not computed."""
         super().__delitem__(key)
         self._forget(key)
 
@@ -291,7 +291,7 @@ class Results(dict[str, Any]):
         return {key: self[key] for key in self}
 
     def keys(self) -> KeysView[str]:  # type: ignore[override]  # `dict_keys` has no constructor
-        """Return the keys: those of the shapes that are listed, and of one that was asked for."""
+        """Return the keys: those of the listed kinds, and others that were read."""
         return dict.fromkeys(self).keys()
 
     def __iter__(self) -> Iterator[str]:
@@ -303,11 +303,11 @@ class Results(dict[str, Any]):
         return len(list(iter(self)))
 
     def __eq__(self, other: object) -> bool:
-        """Return whether all values are those of another dictionary."""
+        """Return whether all values equal those of another dictionary."""
         return self.copy() == other
 
     def __ne__(self, other: object) -> bool:
-        """Return whether any value is not that of another dictionary: `dict` has a comparison of its own."""
+        """Return whether any value differs from that of another dictionary: `dict` has a comparison of its own."""
         return not self == other
 
     __hash__ = None
@@ -317,6 +317,6 @@ class Results(dict[str, Any]):
         return repr(self.copy())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Be a plain dictionary in a pickle, which takes the array too, if there is one by now."""
+        """Pickle as a plain dictionary, with the array if it was computed."""
         known = {ARRAY: self[ARRAY]} if ARRAY in self and ARRAY not in self._waiting else {}
         return dict, (self.copy() | known,)

@@ -32,7 +32,7 @@ from stsbench.data.tables import LabelledData, StsData
 
 RESULTS = ("both", "senteval", "simcse")
 VARIABLE = "STSBENCH_SENTEVAL"
-"""The environment variable for the shape of results, unless the parameters set it."""
+"""The environment variable for the keys of results, unless the parameters set them."""
 
 SPLITS_VARIABLE = "STSBENCH_SENTEVAL_SPLITS"
 """The environment variable for the splits, unless the parameters set them."""
@@ -68,7 +68,7 @@ class SE:
     """SentEval's evaluator.
 
     Args:
-        params: see the package's description; entries that are yours are kept for your functions.
+        params: see the package's description; other entries are kept for your functions.
         batcher: called as `batcher(params, batch)` with a list of token lists; returns one row for each, as a
             NumPy array or a torch tensor.
         prepare: called as `prepare(params, samples)` with all of a task's token lists before its first batch;
@@ -135,7 +135,7 @@ class SE:
         return []
 
     def _evaluator(self, name: str) -> Callable[[], dict[str, Any]]:
-        """Reads a task's data; returns what evaluates it."""
+        """Reads a task's data, and returns the function that evaluates it."""
         if name in _UNOFFERED:
             raise UserError(f"{name} cannot be evaluated: {_UNOFFERED[name]}.")
         if name not in self.list_tasks:
@@ -198,7 +198,7 @@ def supply_removed_calls() -> None:
     - `from_pretrained(load_in_8bit=..., load_in_4bit=...)` sets `quantization_config=BitsAndBytesConfig(...)`,
       or nothing if both are False.
     """
-    with suppress(ModuleNotFoundError):  # a script may do without Transformers
+    with suppress(ModuleNotFoundError):  # a script may not use Transformers
         import transformers
 
         for name in ("batch_encode_plus", "encode_plus"):

@@ -78,7 +78,7 @@ def _classifier(data: LabelledData, params: dotdict) -> Classifier:
         return LogisticRegression(device=_device_of(params))
     options = dict(params.classifier)
     if data.task == "WordContent":
-        # A thousand classes: the original gives it no hidden layer.
+        # With its thousand classes, the original does not use a hidden layer.
         options["nhid"] = 0
     return Mlp(net_settings(options), seed=params.seed, device=_device_of(params))
 
@@ -107,15 +107,16 @@ def evaluate_similarity(data: StsData, script: Script, *, pooled: bool) -> dict[
 
 
 def evaluate_splits(data: StsData, script: Script, *, trained: bool) -> Results:
-    """Returns what `evaluate_similarity` does of the splits of a task, and the regressor, each when it is read.
+    """Returns the results of `evaluate_similarity` on a task's splits, and the regressor's, each computed when it
+    is read.
 
-    The test split is encoded before it returns, the others when one of their keys is read; those that
-    `params.splits` names are all encoded at once, and there are no others.
+    The test split is encoded before it returns, the others when one of their keys is read. With `params.splits`,
+    exactly those splits are encoded before it returns.
 
     Args:
         data: all splits of STS-B or SICK-R.
         script: what encodes them.
-        trained: whether the keys of `evaluate_regressor` answer too, where there are all splits.
+        trained: whether results also have the keys of `evaluate_regressor`, if all splits are selected.
     """
     params = script.params
     groups = {name: group for name, group in _groups(data).items() if name in (params.splits or SPLITS)}
@@ -147,7 +148,7 @@ def evaluate_splits(data: StsData, script: Script, *, trained: bool) -> Results:
 
 
 Groups = dict[str, pd.DataFrame]
-"""The pairs of each subset or split, in the order in which they are handed to the batcher."""
+"""The pairs of each subset or split, in the order of the batches."""
 
 Sides = dict[str, tuple[NDArray[np.float32], NDArray[np.float32]]]
 """The vectors of either side of each group's pairs."""
@@ -200,7 +201,7 @@ def _correlations(values: NDArray[np.float64], gold: NDArray[np.float64]) -> dic
 
 
 def evaluate_regressor(data: StsData, script: Script, *, stop_by: StopBy) -> Results:
-    """Returns what the trained regressor scores: the original's `STSBenchmark` and `SICKRelatedness`."""
+    """Returns the trained regressor's scores: the original's `STSBenchmark` and `SICKRelatedness`."""
     require(MODELS, f"the trained regressor of {data.task}")
     first, second = encode_sides(data.pairs, SIDES, pair_order(data.pairs), script)
     scores = _regression(data, first, second, script.params, stop_by)

@@ -29,7 +29,7 @@ def cosine(u: NDArray[Any], v: NDArray[Any]) -> float:
 
 
 def create_dictionary(sentences: Iterable[Sequence[str]]) -> tuple[list[str], dict[str, int]]:
-    """Returns the words of token lists, `<s>`, `</s>` and `<p>` first, then by count; and each word's place.
+    """Returns the words of token lists, `<s>`, `</s>` and `<p>` first, then by count, and each word's position.
 
     >>> create_dictionary([["an", "owl"], ["owl"]])[1]["owl"]
     3

@@ -55,7 +55,7 @@ def skill() -> str:
         "",
         RULES,
         "",
-        "llms.txt, beside this file, has a line and an example for each command and analysis:",
+        "llms.txt, next to this file, has a line and an example for each command and analysis:",
         "",
     ]
     for group, commands in COMMANDS.items():

@@ -1,4 +1,4 @@
-"""Length collapse: do longer sentences look more alike, whatever they mean? (Zhou et al. 2025, ACL)"""
+"""Length collapse: do longer sentences look more alike regardless of their meaning? (Zhou et al. 2025, ACL)"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -29,7 +29,7 @@ _FEWEST = 10  # The least number of sentences in the first and the last bin of t
 
 
 class LengthCollapse(OfVectors):
-    """Measure length collapse: do longer sentences look more alike, whatever they mean?
+    """Measure length collapse: do longer sentences look more alike regardless of their meaning?
 
     The mean cosine of unrelated sentences of similar length, and the norm of the vectors, by sentence length.
 

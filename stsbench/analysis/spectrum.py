@@ -26,7 +26,7 @@ SINGULAR, RANK, SHARE = "singular value", "effective rank", "top share"
 ISOSCORE, PARTITION = "isoscore", "partition isotropy"
 
 _AT_ODDS = (
-    "Higher isotropy is not better by itself: clustered vectors are anisotropic, and clusters separate classes "
+    "Higher isotropy alone is not better: clustered vectors are anisotropic, and clusters separate classes "
     "(Mickus et al. 2024)."
 )
 

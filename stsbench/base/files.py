@@ -30,7 +30,7 @@ _replacements: list[Path] = []
 
 @contextmanager
 def atomic_path(target: Path) -> Iterator[Path]:
-    """Yields a temporary path beside `target` that replaces it when the block succeeds.
+    """Yields a temporary path next to `target` that replaces it when the block succeeds.
 
     After an error, a full disk or a killed process, `target` is either the old file or the complete new one. The
     temporary file has the target's suffix, because some libraries choose a format by it.

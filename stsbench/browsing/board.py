@@ -31,7 +31,7 @@ from stsbench.statistics.ranks import letters_text
 
 @dataclass(frozen=True)
 class Fact:
-    """A column of a board beside the scores.
+    """A column of a board besides the scores.
 
     Attributes:
         name: of the column in `Board.frame`, and in the page's address.
@@ -58,11 +58,11 @@ FACTS = (
     Fact("created", "Measured", None, "Date and time of the run (UTC)."),
     Fact("stsbench", "stsbench", None, "Version of stsbench."),
 )
-"""The columns beside the scores, in order."""
+"""The columns besides the scores, in order."""
 
 
 def facts_of(record: RunRecord, run: str) -> dict[str, Any]:
-    """Returns the values of `FACTS` for a run; None for what its record does not have."""
+    """Returns the values of `FACTS` for a run; None for those that its record does not have."""
     encoding, seconds = record.encoding, record.seconds
     used = record.signatures[0].model.partition("|stsbench:")[0]
     weights, encoded = encoding.get("weight_bytes"), encoding.get("encoded")

@@ -246,7 +246,7 @@ class Output:
 def expand(command: Callable[..., None]) -> Callable[..., None]:
     """Returns a command in which each field of a dataclass parameter becomes an option.
 
-    A field's annotation holds its `typer.Option`; a field of `Use` describes itself in its metadata. The command
+    A field's annotation has its `typer.Option`; a field of `Use` describes itself in its metadata. The command
     gets the dataclass.
 
     Args:

@@ -229,7 +229,7 @@ class Bars:
         self._shown.update(self._stages[stage], completed=done, total=total or None)
 
     def describe(self, stage: str, about: str) -> None:
-        """Sets the text beside the bar of a stage that has begun."""
+        """Sets the text next to the bar of a stage that has begun."""
         if self._log is not None:
             self._log.describe(stage, about)
         if self._shown is not None and stage in self._stages:

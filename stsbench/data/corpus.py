@@ -81,7 +81,7 @@ def corpus_file(path: str) -> Path:
 
 
 def read_rows(file: Path, columns: int, names: Sequence[str] | None = None) -> Iterator[Row]:
-    """Yields the rows of a corpus, including empty ones, as they are taken.
+    """Yields the rows of a corpus as a stream, including empty ones.
 
     Args:
         file: see `corpus_file`.
@@ -118,7 +118,7 @@ def _sentence(cell: object, where: str) -> str:
 
 
 BUNDLED = "bundled"
-"""The name of the triples in `probes/triples.tsv`, which `CARD.md` beside it describes."""
+"""The name of the triples in `probes/triples.tsv`, which `probes/CARD.md` describes."""
 
 COLUMNS = ("kind", "sentence", "paraphrase", "changed")
 """The columns of a file of triples, in any case; a file without a header has exactly these, in this order."""

@@ -100,7 +100,7 @@ def download(url: str, target: Path, sha256: str | None, progress: Progress = si
         progress: called with the bytes done and in all (0 if the server does not report it).
 
     Raises:
-        UserError: if the server cannot be reached or refuses, or the hash differs.
+        UserError: if the server cannot be reached or rejects the request, or the hash differs.
     """
     import requests
 
@@ -187,7 +187,7 @@ def _unpack_to(target: Path, archive: Path, chosen: Source, expected: Sequence[C
 def unpack(archive: Path, folder: Path) -> None:
     """Unpacks a tar archive, compressed or not, into an empty folder.
 
-    Python's `data` filter refuses members outside the folder, links out of it, and devices.
+    Python's `data` filter rejects members outside the folder, links out of it, and devices.
 
     Raises:
         UserError: if it is unsafe, damaged, or not a tar archive.

@@ -36,7 +36,7 @@ class Axis:
         label: a value in tables and sentences.
         labels: exceptions to `label`, by value.
         options: exceptions to `option`, by value.
-        meanings: by value, a sentence on what it means and who uses it.
+        meanings: by value, a sentence on its meaning and users.
     """
 
     name: str
@@ -86,7 +86,7 @@ class Change:
 
     @property
     def meaning(self) -> str:
-        """What the value means and who uses it, as a sentence; empty if its label says all."""
+        """The meaning of the value and its users, as a sentence; empty if its label is clear."""
         return self.axis.meanings.get(self.value, "")
 
 

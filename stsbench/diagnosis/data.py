@@ -67,7 +67,7 @@ class DiagnosisData:
 
     Attributes:
         sets: each task in each of its texts.
-        notes: what was not found.
+        notes: the data that was not found.
     """
 
     sets: tuple[TaskPairs, ...]

@@ -267,7 +267,7 @@ def _part(vectors: Any, part: str, width: int) -> NDArray[np.float64]:
 
 
 def _rounded_to(vectors: FloatMatrix) -> str:
-    """Returns the half precision that holds vectors exactly; empty if there is none."""
+    """Returns the half precision that represents vectors exactly; empty if there is none."""
     if (np.ascontiguousarray(vectors).view(np.uint32) & 0xFFFF == 0).all():
         return "bf16"
     with np.errstate(over="ignore"):
@@ -291,7 +291,7 @@ def diagnose_vectors(
             endpoint.
         sentences: the text of each row; by default fifty of ours, `stsbench.testing.SENTENCES`.
         other: another checkpoint or revision that may have given the vectors.
-        budget: seconds after which no further setting is tried.
+        budget: seconds after which the search stops.
         progress: receives the progress of each stage.
 
     Raises:

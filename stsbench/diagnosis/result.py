@@ -83,7 +83,7 @@ class Diagnosis(Judgement):
 
     @property
     def remarks(self) -> list[str]:
-        """How strong the evidence is, what is published, and what was not tried, in one line each."""
+        """The strength of the evidence, published facts, and untried settings, in one line each."""
         notes = [f"note: {self.notes[0]}", *self.notes[1:]] if self.notes else []
         lines = (_remarks(self.answer), (*self.facts, *self.claim.notes), notes)
         return [" ".join(sentences) for sentences in lines if sentences]
@@ -307,7 +307,7 @@ def _subject(claim: Claim) -> str:
 
 
 def _result(search: Search, candidate: Candidate) -> str:
-    """Returns what a setting gives and how far off it is; for several numbers, how many match and the farthest."""
+    """Returns a setting's score and how far off it is; for several numbers, how many match and the farthest."""
     values = search.claim.values
     if len(values) == 1:
         score, value = candidate.scores[0], values[0]

@@ -1,4 +1,4 @@
-"""`stsbench embed`: the vectors of millions of sentences in one .npy file, with its description beside it.
+"""`stsbench embed`: the vectors of millions of sentences in one .npy file, with its description in a second file.
 
 Vectors are written in parts; after any interruption, the same command resumes after the last complete part.
 """
@@ -72,7 +72,7 @@ class Embedded(Result):
         return embedded
 
     def require_of(self, identity: Identity) -> None:
-        """Checks that the vectors are those of a model as it is used now."""
+        """Checks that the vectors are those of a model with its current use."""
         name, use, key = _described(identity)
         if identity.weights_sha256 is None or key != self.key:
             raise UserError(

@@ -183,9 +183,9 @@ class EndpointEncoder(OwnPooling):
         if response.is_redirect:
             place = response.headers["Location"].partition("?")[0]
             return f"redirects to {place!r}, and no redirect is followed: give the address itself."
-        key = f"{'refuses the' if _key() else 'needs a'} key {said}: set {KEYS[0]}."
+        key = f"{'rejects the' if _key() else 'needs a'} key {said}: set {KEYS[0]}."
         busy = f"is still busy after {RETRIES} retries {said}: the same command resumes later."
-        too_long = f"refuses a sentence of {len(texts[0]):,} characters {said}: leave it out."
+        too_long = f"rejects a sentence of {len(texts[0]):,} characters {said}: leave it out."
         reasons = {401: key, 403: key, 413: too_long} | dict.fromkeys(BUSY, busy)
         if status in reasons:
             return reasons[status]

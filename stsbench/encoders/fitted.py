@@ -219,7 +219,7 @@ FitAbout.model_rebuild(_types_namespace={"Template": Template})
 
 
 def holds_fit(folder: Path) -> bool:
-    """Returns whether a folder is that of a fit."""
+    """Returns whether a folder has a fit."""
     return (folder / FIT).is_file()
 
 

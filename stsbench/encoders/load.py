@@ -220,7 +220,9 @@ def _require_readable(checkpoint: Checkpoint, use: Use) -> None:
     if not config or is_of_model2vec(checkpoint):
         raise UserError(f"{name} has no config.json of a Transformer, so --pooling does not apply to it.")
     if config.get("is_encoder_decoder") and not checkpoint.is_half:
-        raise UserError(f"{name} is an encoder-decoder, which no pooling reads. Save its vectors for --vectors.")
+        raise UserError(
+            f"{name} is an encoder-decoder, for which there is no pooling. Save its vectors for --vectors."
+        )
     longest = position_limit(checkpoint)
     if use.max_length is not None and longest is not None and use.max_length > longest:
         raise UserError(f"{name} reads at most {longest} sub-words, so --max-length {use.max_length} is too long.")
@@ -286,7 +288,7 @@ class Choices:
         self._is_certain = identified_checkpoint(self._name) is not None
 
     def texts(self, use: Use) -> Use:
-        """Returns a use with the template, and the texts of prompts in place of their names."""
+        """Returns a use with the template, and prompts as texts instead of names."""
         use = replace(use, template=self._template(use))
         use, notes = prompts_as_texts(self._name, named_prompts(self._checkpoint), use)
         self.notes += notes

@@ -88,7 +88,7 @@ class Template(BaseModel):
         head: whether the checkpoint's dense+tanh head follows.
         subtract: `template`: subtract the vector of the template without a sentence, with every token at the
             position that it has with the sentence (PromptBERT's denoising); `padded_template`: the same with
-            attended padding tokens in place of the sentence (CoT-BERT's). Before the head.
+            attended padding tokens instead of the sentence (CoT-BERT's). Before the head.
         positions: of the subtracted one. `with_sentence`; `from_zero`: counted from 0 even in models that start
             after their padding id (PromptBERT's script); `own`: as the model's code counts (CoT-BERT's).
         padding: the padded side of shorter sequences.

@@ -49,7 +49,7 @@ class About:
         type: of the value on the command line.
         changes: `encoding`: the encoder's vectors, and so the cache key; `place`: where they are computed, which
             moves their last bits; `afterwards`: the processing of cached vectors; `nothing`: no vector.
-        sign: the text before the value in a signature, absent at the default; a flag is the text alone; "": the
+        sign: the text before the value in a signature, absent at the default; a flag is only the text; "": the
             value without text, always; None: never in a signature.
         named: whether a run's name contains it.
         least: the smallest valid number.
@@ -123,7 +123,7 @@ class Loading:
     )
     revision: str | None = _option(
         None,
-        "The branch, tag or commit on the Hub; for a server, a label of what it serves.",
+        "The branch, tag or commit on the Hub; for a server, a label of its model.",
         type=str | None,
         changes="nothing",
     )

@@ -32,7 +32,7 @@ _FLOATS = {"F64", "F32", "F16", "BF16"}
 def require_own_weights(name: str, model: Any, loading: Mapping[str, Collection[str]]) -> None:
     """Checks Transformers' report on loading: nothing missing but a pooler, nothing unused within the network.
 
-    Missing weights would be random. Unused ones beside the network are heads that training needed; unused ones
+    Missing weights would be random. Unused ones outside the network are heads that training needed; unused ones
     within it belong to another configuration.
     """
     # A missing pooler is an error only where it is used.
@@ -269,7 +269,7 @@ def load_tail(
 ) -> "Callable[[Tensor], Tensor]":
     """Returns a function that applies the modules to vectors of shape (rows, dimensions).
 
-    Dense layers compute in float32 whatever the network's precision: they see one vector per sentence.
+    Dense layers always compute in float32, because they see only one vector per sentence.
     """
     from torch import nn
     from torch.nn import functional

@@ -371,7 +371,7 @@ def _network_of(model: Any, pad_id: int) -> Network:
     if not isinstance(model, PreTrainedModel) or model.config.is_encoder_decoder:
         kind = "an encoder-decoder" if isinstance(model, PreTrainedModel) else f"a {type(model).__name__}"
         raise UserError(
-            f"a pooling is of a Transformers encoder or decoder, and the model in training is {kind}: give a "
+            f"a pooling needs a Transformers encoder or decoder, but the model in training is {kind}: give a "
             "function `encode(model, sentences)`."
         )
     network = model.base_model

@@ -27,8 +27,8 @@ class BestOf(Judgement):
     """The best score of n runs.
 
     Attributes:
-        name: what was run.
-        task: what was scored.
+        name: the method.
+        task: the scored task.
         scores: score x 100 of each run.
         number: a reported score, or None.
         what: `runs`, or `checkpoints` of one training.

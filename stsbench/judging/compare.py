@@ -88,7 +88,7 @@ def _compare_methods(a: Sequence[RunRecord], b: Sequence[RunRecord], intervals: 
 
 
 def _method_names(a: Sequence[str], b: Sequence[str]) -> tuple[str, str]:
-    """Returns what the runs' names have in common (simcse-seed1, simcse-seed2), or the first run's name."""
+    """Returns the common part of the runs' names (simcse-seed1, simcse-seed2), or the first run's name."""
     shared_a, shared_b = (shared_name(names) if len(names) > 1 else "" for names in (a, b))
     if shared_a == shared_b:
         shared_a = shared_b = ""

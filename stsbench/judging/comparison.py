@@ -34,7 +34,7 @@ def corrected(
         rows: `task`, `difference` and `p` of differences.
         level: a corrected p-value below 1 - level is significant.
         tests: the columns of p-values; each gets a corrected one, with `_holm` after its name.
-        by: what to group by: p-values are corrected within a group. Averages are tested alone.
+        by: the column to group by: p-values are corrected within a group. Averages are tested separately.
     """
     is_average = rows["task"].isin(AVERAGES)
     groups = rows[~is_average].groupby([rows[key] if isinstance(key, str) else key for key in by])

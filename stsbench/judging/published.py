@@ -326,7 +326,7 @@ def _checkpoint_compared(row: PublishedRow, record: RunRecord) -> tuple[list[Fie
     here = "" if use.pooling == UNKNOWN else f"; this run uses {use.pooling}"
     if stated is None:
         what = f"a variant ({row.row.variant})" if row.row.variant else "a system without a known checkpoint"
-        return [], [f"pooling: not stated, the row is of {what}{here}"]
+        return [], [f"pooling: not stated, the row is {what}{here}"]
     different, remarks = [], []
     there, length = stated.pooling, stated.max_length
     if model.kind not in WITH_POOLINGS:

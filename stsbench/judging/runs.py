@@ -48,7 +48,7 @@ def runs_by_folder(records: Sequence[RunRecord]) -> dict[str, RunRecord]:
 
 
 def shared_name(runs: Sequence[str]) -> str:
-    """Returns what the names of runs have in common, without the number of the seed.
+    """Returns the common part of the names of runs, without the number of the seed.
 
     >>> shared_name(["simcse-seed1", "simcse-seed2"])
     'simcse-seed'
@@ -116,7 +116,7 @@ def _settings(record: RunRecord) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _recipe_of(record: RunRecord) -> dict[str, Any]:
-    """Returns the recipe beside a record, or beside its checkpoint; empty without a readable one."""
+    """Returns the recipe in a record's folder, or in its checkpoint's; empty without a readable one."""
     for folder in filter(None, [record.folder, Path(record.model.name).expanduser()]):
         # The name of a model can be too long for a path.
         with suppress(OSError, ValueError, yaml.YAMLError):

@@ -76,7 +76,7 @@ class SeedsComparison(ComparisonResult):
             - `improvement`: probability that a run of B beats one of A, with its bootstrap limits over whole runs;
             - of each method, as in `a_runs`: number of `runs`, their `mean`, sample standard deviation `sd` and
               range `lowest` to `highest`; from two runs on the interval `low` to `high` of the mean, with
-              `seed_share` and `pair_share` (NaN if the interval is over seeds alone); from `ENOUGH` runs on the
+              `seed_share` and `pair_share` (NaN if the interval is over seeds only); from `ENOUGH` runs on the
               interquartile mean `iqm` with its bootstrap limits.
         level: level of the intervals.
     """
@@ -241,7 +241,7 @@ def _aligned(runs: Mapping[str, RunRecord]) -> tuple[dict[str, AlignedScores], l
         for record in runs.values():
             _ = record.items
     except UserError as error:
-        return {}, [f"no pairs are available ({str(error).rstrip('.')}): intervals are over seeds alone."]
+        return {}, [f"no pairs are available ({str(error).rstrip('.')}): intervals are over seeds only."]
     tasks, _ = aligned_scores(runs)
     return {task.task: task for task in tasks}, []
 

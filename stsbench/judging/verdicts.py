@@ -145,7 +145,7 @@ class CellCheck:
         expected: the expected score x 100; None if nothing is printed.
         measured: the measured score x 100, even if not comparable; None if missing or undefined.
         verdict: the verdict; `no value` if the table prints none.
-        reason: why the verdict is what it is, or how many pairs would decide.
+        reason: the reason for the verdict, or how many pairs would decide.
         differences: the choices that make the two incomparable.
         origin: `table/row` of the expected score; empty for a baseline.
         source: file and line of the expected score.
@@ -189,7 +189,7 @@ class Check(Judgement):
     """A checked run.
 
     Attributes:
-        run: what was checked: the model's name; with its settings if the baseline has the same name.
+        run: the name of the checked model, with its settings if the baseline has the same name.
         against: the names of the published rows, or the baseline.
         kind: `published`, or `margin` for a baseline.
         allowed: allowed difference in points; with a baseline, the margin of the loss.

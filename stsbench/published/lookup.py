@@ -1,4 +1,4 @@
-"""`stsbench published`: lists, a table as printed, and a row with what other papers print for it."""
+"""`stsbench published`: lists, a table as printed, and a row with other papers' values for it."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -115,7 +115,7 @@ def show_table(table: str) -> PrintedTable:
 
 @dataclass(frozen=True)
 class PrintedRow(Result):
-    """A row of a table, with what other papers print for it.
+    """A row of a table, with other papers' values for it.
 
     Attributes:
         row: the row.
@@ -141,7 +141,7 @@ class PrintedRow(Result):
         return f"{self.row.name}: {self.row.cells[0].place}", *self.row.row.notes
 
     def table(self) -> Tables:
-        """Returns the scores x 100, whatever the printed unit."""
+        """Returns the scores x 100, regardless of the printed unit."""
         frame, notes, decimals = self.frame, self.notes, _decimals(self.row.table)
         if "1" in set(frame["unit"]):
             frame["value"], decimals = frame["score"], decimals - 2

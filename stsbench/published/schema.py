@@ -162,7 +162,7 @@ class PublishedCell:
         row: name of its row.
         column: name of its column.
         system: the system that was measured.
-        setting: what the value measures.
+        setting: the measured quantity.
         value: the number, in the setting's unit; None if there is none.
         decimals: number of printed digits after the point.
         file: the paper's text.
@@ -200,7 +200,7 @@ class PublishedCell:
 
     @property
     def score(self) -> float | None:
-        """The value from 0 to 100, whatever the printed unit."""
+        """The value from 0 to 100, regardless of the printed unit."""
         if self.value is None or self.setting.unit != "1":
             return self.value
         return round(self.value * 100, 10)  # 0.29 * 100 is 28.999999999999996
@@ -219,7 +219,7 @@ class PublishedTable(_PublishedEntry):
         paper: name of its paper.
         kind: `table` or `figure`.
         number: as printed; empty if it has none.
-        title: what it shows.
+        title: its subject.
         caption_line: the line of its caption in the paper's text; None if the text has none.
         section: on a page, the heading above it, instead of lines.
         notes: remarks for readers, such as why there are no rows.

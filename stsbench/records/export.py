@@ -72,9 +72,9 @@ def export_results(
     """Writes a record's STS scores in MTEB's format, with `model_meta.json`.
 
     The files are `OUT/results/owner__model/revision/TASK.json`. Correlations are over all pairs of a task,
-    whatever the record's aggregation, for every similarity in the items table. Each score also has its signature.
-    Scores without a task in MTEB are left out with a note: SICK-R's test split (MTEB's task has all 9,927 pairs),
-    other splits and views, trained tasks.
+    regardless of the record's aggregation, for every similarity in the items table. Each score also has its
+    signature. Scores without a task in MTEB are left out with a note: SICK-R's test split (MTEB's task has all
+    9,927 pairs), other splits and views, trained tasks.
 
     Args:
         run: a run folder or `run.json`, or results of another program; in Python also a record.

@@ -45,7 +45,7 @@ class RunRecord(Result, RecordPart):
         stsbench: the version that wrote it.
         created: when, in UTC.
         command: the command line, home folder redacted.
-        model: what was measured.
+        model: the measured model.
         protocol: how.
         scores: the results, in the order of `KINDS`.
         averages: the mean of the headlines of each kind with several tasks.
@@ -197,7 +197,7 @@ def _read_items(folder: Path | None, file: TableFile | None) -> pd.DataFrame:
         raise MissingTableError("this record has no items table: measure again.")
     table = folder / ITEMS
     if not table.exists():
-        raise MissingTableError(f"{table} is missing: copy it beside {RECORD}, or measure again.")
+        raise MissingTableError(f"{table} is missing: copy it into the folder of {RECORD}, or measure again.")
     content = read_bytes(table)
     if hashlib.sha256(content).hexdigest() != file.sha256:
         raise UserError(f"{table} is not the table that {RECORD} was computed from: measure again.")

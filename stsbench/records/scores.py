@@ -42,7 +42,7 @@ class Scores(Result):
         """A row per model, task, subset and metric.
 
         Columns: model, those of `RunRecord.frame`, `aggregation` (of transfer tasks: the folds) and `similarity`
-        (of trained tasks: what was trained).
+        (of trained tasks: the classifier or regressor).
         """
         frames = []
         for label, record in _labelled(self.records):

@@ -1,6 +1,6 @@
 """Records on disk: `items.parquet` and `run.json` in a folder of their own.
 
-Both files are written completely under temporary names. Then the table takes its place, and the rename of
+Both files are written completely under temporary names. Then the table is renamed, and the rename of
 `run.json`, which holds the table's hash, commits the run. A lock keeps two writers apart.
 """
 
@@ -65,7 +65,7 @@ class Measurement(NamedTuple):
 
 
 class HeldError(UserError):
-    """A folder holds another record, which may be replaced only on request."""
+    """A folder has another record, which may be replaced only on request."""
 
 
 def save_run(record: RunRecord, folder: str | Path, *, overwrite: bool = False) -> RunRecord:
@@ -87,7 +87,7 @@ def save_run(record: RunRecord, folder: str | Path, *, overwrite: bool = False) 
             replaced = (folder / RECORD).is_file() and held is None
             for name in (ITEMS, RECORD):
                 remove_leftovers(folder / name)
-            # The contexts end in reverse order, so the table takes its place before the record.
+            # The contexts end in reverse order, so the table is renamed before the record.
             with (
                 atomic_path(folder / RECORD) as path,
                 atomic_path(folder / ITEMS) if items is not None else nullcontext() as table,
@@ -109,7 +109,7 @@ def _write_table(items: pd.DataFrame | None, path: Path | None) -> TableFile | N
 
 
 def save_beside(record: RunRecord, folder: Path) -> RunRecord:
-    """Writes a record beside a folder that holds another one, with a few digits added to the folder's name."""
+    """Writes a record next to a folder with another one, with a few digits added to the folder's name."""
     results = [part.model_dump(mode="json") for part in record.scores]
     return save_run(record, beside(folder, f"-{fingerprint(Measurement.of(record).digits, results)[:6]}"))
 

@@ -61,7 +61,7 @@ def render_page(
         package: the package with the folder `templates`, such as `stsbench.reports`.
         template: file name of the template, which ends in `.html.j2` or `.md.j2`.
         style: CSS files of the package or of `stsbench.render`.
-        script: JavaScript files, likewise.
+        script: JavaScript files of the same packages.
         **content: the variables of the template.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -181,7 +181,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Filled:
-    """A section, and sentences about what is missing from it, such as runs that could not be checked."""
+    """A section, and sentences about its missing parts, such as runs that could not be checked."""
 
     section: Section
     missing: tuple[str, ...] = ()

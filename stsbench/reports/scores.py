@@ -127,7 +127,7 @@ def interval_text(low: float, high: float, level: float) -> str:
 
 
 def human_raters(runs: Runs) -> Section | None:
-    """Returns the models' Pearson correlations beside human raters' and the ceiling; None if neither is known.
+    """Returns the models' Pearson correlations with human raters' and the ceiling; None if neither is known.
 
     The ceiling is the correlation of a similarity without error: the root of the gold scores' reliability, from
     the spread of the published ratings. The raters are two people who scored a sample of the pairs again (HUME,
@@ -161,7 +161,7 @@ def human_raters(runs: Runs) -> Section | None:
 
 
 def _is_whole_test_set(score: Score) -> bool:
-    """Returns whether a score is of a whole released test set (of STS22, the English one)."""
+    """Returns whether a score covers a whole released test set (of STS22, the English one)."""
     if Signature.parse(score.signature).split != "test" or score.data.status == "user":
         return False
     return score.task != "STS22" or [subset.subset for subset in score.subsets] == ["en"]

@@ -1,4 +1,4 @@
-"""Training curves from the logs beside records, and the spread of scores over seeds."""
+"""Training curves from the logs next to records, and the spread of scores over seeds."""
 
 import re
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ _SEED = re.compile(r"[-_. ]?seed[-_.= ]?\d+", re.IGNORECASE)
 
 
 def training(runs: Runs) -> Filled:
-    """Returns the curves of runs with a training log beside their record."""
+    """Returns the curves of runs with a training log next to their record."""
     logs: dict[str, pd.DataFrame] = {}
     missing = []
     for label, record in runs.items():
@@ -121,7 +121,7 @@ def _sts_average(run: RunRecord) -> float | None:
 
 
 def _seeds_elsewhere(runs: Runs) -> list[Section]:
-    """Returns the runs of a system beside the seeds of an independent reproduction of it."""
+    """Returns the runs of a system, and the seeds of an independent reproduction of it."""
     parts = []
     for system in seeded_systems():
         measured = {

@@ -1,6 +1,6 @@
 """The difference of two cells of a table, with an error over other seeds and other pairs.
 
-The error is over seeds alone if the pairs are not known. Intervals are Student's, so two or three seeds detect
+The error is over seeds only if the pairs are not known. Intervals are Student's, so two or three seeds detect
 only large differences.
 """
 
@@ -39,7 +39,7 @@ class Numbers:
         training: identifies the trainings that the values come from.
         checkpoint: the public checkpoint of the only value; empty if it was trained.
         low: lower limit of the interval of the mean, and `high`: the upper; NaN for none.
-        over: what the interval is over: `seeds and pairs`, `seeds`, `pairs`; empty for none.
+        over: the sources of the error: `seeds and pairs`, `seeds`, `pairs`; empty for none.
         last: the mean of the last steps; NaN for unknown.
     """
 
@@ -75,7 +75,7 @@ class ClaimedDifference:
         low: lower limit of its interval, and `high`: the upper; NaN if no error is known.
         p: two-sided.
         seeds: the smaller number of runs.
-        over: what the error is over: `seeds and pairs`, `seeds`, `pairs`; or why none is known.
+        over: the sources of the error: `seeds and pairs`, `seeds`, `pairs`; or why none is known.
         needed: seeds of each that decide a difference of this size with 80 % power; 0 if no number does, None for
             unknown.
         is_one_run: whether a side is one run of its method, so that nothing follows for the method.
@@ -145,7 +145,7 @@ class Comparer:
         try:
             tasks, _ = aligned_scores(named)
         except UserError as error:
-            note = f"Errors are over seeds alone, because the pairs are not known ({str(error).rstrip('.')})."
+            note = f"Errors are over seeds only, because the pairs are not known ({str(error).rstrip('.')})."
             if note not in self.notes:
                 self.notes.append(note)
             return None

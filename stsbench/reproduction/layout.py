@@ -176,7 +176,7 @@ def tasks_of(plan: TablePlan, name: str, scale: ScaleName) -> str | None:
 
 
 def on_sample(experiment: Experiment) -> bool:
-    """Returns whether an experiment measures the bundled sample in place of the paper's tasks."""
+    """Returns whether an experiment measures the bundled sample instead of the paper's tasks."""
     options = [value for of in experiment.measure.analyses.values() for value in of.values()]
     named = {*(experiment.measure.tasks or "").split(","), *(value for value in options if isinstance(value, str))}
     return bool(named & set(_STAND_INS))
@@ -185,7 +185,7 @@ def on_sample(experiment: Experiment) -> bool:
 def measure_of(plan: TablePlan, name: str, column: str, tasks: str | None) -> str:
     """Returns the measure that fills a column if these tasks were measured; empty for none.
 
-    The sample in place of the paper's tasks fills only columns with the headline's measure, or with both of its
+    The sample fills only columns with the headline's measure, or with both of its
     kinds of tasks the average of each.
     """
     columns = plan.columns_of(name)

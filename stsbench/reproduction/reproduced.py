@@ -40,7 +40,7 @@ class ReproducedCell:
         here: our mean over seeds.
         sd: sample standard deviation over seeds.
         low: lower limit of the interval of the mean, and `high`: the upper.
-        over: what the interval is over: `seeds and pairs`, `seeds`, `pairs`; empty for none.
+        over: the source of variation: `seeds and pairs`, `seeds`, `pairs`; empty for none.
         runs: the number of seeds, or 1 for a checkpoint.
         last: the mean of the last steps, if the paper prints the split that checkpoints were selected on.
         why: why it is missing; empty if it is not.
@@ -208,8 +208,8 @@ class Reproduction(Result):
         answers: to the paper's claims.
         cost: the cost of the jobs.
         folder: the experiment's folder.
-        stand_ins: the recipes that were trained in place of the paper's, by the paper's.
-        measured_on: the tasks that are measured in place of the paper's; empty for the paper's.
+        stand_ins: the recipes that were trained instead of the paper's, by the paper's.
+        measured_on: the tasks that are measured instead of the paper's; empty for the paper's.
         notes: notes for the reader.
         odd: warnings, such as rows with equal weights.
     """
@@ -364,7 +364,7 @@ class Reproduction(Result):
         return Section(exhibit.name, title, text, tuple(tables.values()), self._figures(), notes, parts=parts)
 
     def _stand_ins(self) -> str:
-        """The scale, and what was trained in place of the paper's recipes."""
+        """The scale, and the recipes trained instead of the paper's."""
         about = f"Made at the scale {self.scale}: {scales()[self.scale].about}."
         if not self.stand_ins:
             return about

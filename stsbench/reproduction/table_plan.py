@@ -51,7 +51,7 @@ class Scale(PlanPart):
         stands_in: replacements of the paper's recipes; empty for none.
         without: why a recipe without a replacement cannot be trained.
         set: changes to every recipe.
-        tasks: bundled tasks in place of the paper's; empty for the paper's.
+        tasks: bundled tasks instead of the paper's; empty for the paper's.
         corpus: the corpus; empty for the user's, or `wiki1m`.
         checkpoints: whether public checkpoints are measured; otherwise their rows are trained or left out.
         last: whether the last step is measured if a plan asks for it.
@@ -206,7 +206,7 @@ class TablePlan(PlanPart):
         reading: how we read a text that leaves something open.
         axis: the name of the axis of `at`.
         recipe: of rows that name none.
-        recipe_at: the recipe at one scale, in place of the replacement.
+        recipe_at: the recipe at one scale, instead of the replacement.
         rows: by name.
         columns: by name, if they are not the table's tasks.
         headline: the column of claims and figures; empty for the last.
@@ -217,7 +217,7 @@ class TablePlan(PlanPart):
         made_at: the rows or cells of a scale; by default all that are possible.
         last: whether the last step is measured, too, because the paper prints the split that it selected on.
         cannot: why nothing of it can be reproduced.
-        notes: what the reader should know.
+        notes: notes for the reader.
         claims: the paper's claims.
     """
 

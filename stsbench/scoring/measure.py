@@ -37,7 +37,7 @@ from stsbench.scoring.tasks import SAMPLE_USED, WHOLE, AnyTask, is_sample, read_
 
 
 class SavedBesideError(UserError):
-    """A record was saved beside its folder, because another measurement has taken the folder meanwhile.
+    """A record was saved next to its folder, because another measurement has used the folder meanwhile.
 
     Attributes:
         record: the saved record.
@@ -161,7 +161,7 @@ class Recording:
         try:
             return save_run(record, out, overwrite=self.settings.overwrite)
         except HeldError as taken:
-            # The measurement may have taken hours, so save it beside the other one.
+            # The measurement may have taken hours, so save it next to the other one.
             raise SavedBesideError(taken, save_beside(record, out)) from taken
 
     def _score(self, number: int, items: Items, truncated: int) -> tuple[Score, ItemsEstimate]:

@@ -129,7 +129,7 @@ def require_margin(margin: float) -> None:
     """Raises unless a margin is positive and finite."""
     if not (math.isfinite(margin) and margin > 0):
         raise UserError(
-            f"a margin of {margin:g} points: give a positive number; no data can show a loss of exactly 0."
+            f"a margin of {margin:g} points: give a positive number, because no data can prove a loss of 0."
         )
 
 

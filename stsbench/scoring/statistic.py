@@ -2,7 +2,7 @@
 
 A term is an item's first-order influence on the value, divided by the number of items; terms sum to 0 (see
 `stsbench.statistics.influence`). Intervals also depend on which items share a sentence (`statistics.dependence`).
-Within a task, sentences are compared as released; across tasks by their letters and digits alone, because two
+Within a task, sentences are compared as released; across tasks only by letters and digits, because two
 releases may tokenise the same sentence differently.
 """
 
@@ -304,7 +304,7 @@ class MeanShare(Mean):
 
 
 def sharing_of(table: pd.DataFrame, *, folded: bool = False) -> Sharing:
-    """Returns which rows share sentences, compared as released or by letters and digits alone (`folded`)."""
+    """Returns which rows share sentences, compared as released or only by letters and digits (`folded`)."""
     first, second = (np.asarray(table[side], dtype=np.uint64) for side in (FOLDED if folded else SENTENCES))
     return Sharing.of(first, second)
 

@@ -109,7 +109,7 @@ def is_undefined(values: Floats) -> bool:
 def average_ranks(values: ArrayLike) -> Floats:
     """Returns the ranks 1..n of (n,) numbers, or of each row of (k, n); ties share their average rank.
 
-    A NaN makes all ranks of its row NaN. Ranks are multiples of a half, so float64 holds them exactly.
+    A NaN makes all ranks of its row NaN. Ranks are multiples of a half, so float64 represents them exactly.
 
     >>> average_ranks([0.3, 0.1, 0.3]).tolist()
     [2.5, 1.0, 2.5]

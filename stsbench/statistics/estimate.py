@@ -263,7 +263,7 @@ def mcnemar(first: ArrayLike, second: ArrayLike) -> McNemar:
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     """Adjusts (m,) p-values by Holm's step-down procedure (Holm 1979).
 
-    Rejecting adjusted p-values below alpha keeps the probability of any false rejection at alpha, whatever the
+    Rejecting adjusted p-values below alpha keeps the probability of any false rejection at alpha, for any
     dependence of the tests. The order is kept, values are at most 1, and NaN values stay NaN and are not counted.
 
     >>> holm([0.01, 0.04, 0.03, 0.005]).round(6).tolist()

@@ -174,7 +174,7 @@ def read_inputs(job: Job) -> dict[str, Any]:
     folder = Path(recipe.labelled.folder or ".").expanduser()
     return {
         "base": _content(recipe.base, Use(pooling=recipe.pooling, template=NO_TEMPLATE)),
-        # The same bytes are different sentences if they are read as a table.
+        # The same bytes contain other sentences if they are read as a table.
         "corpus": None if corpus is None else [sha256_of(corpus), ending_of(corpus)],
         "tables": [_sha256(folder / Path(name).expanduser()) for name in tables],
         "views": [_sha256(Path(name).expanduser()) for name in views],

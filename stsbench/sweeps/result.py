@@ -55,9 +55,9 @@ def cell_frame(axes: Sequence[str], jobs: Sequence[JobState]) -> pd.DataFrame:
     """Returns a row for each cell and measure of finished jobs; scores x 100, NaN for undefined.
 
     The interval of a score's mean is over other seeds and other pairs, as in `compare`; of a single run it is its
-    record's, over other pairs. Without a record (a dev score, an alignment) it is over other seeds alone. `sd` is
+    record's, over other pairs. Without a record (a dev score, an alignment) it is over other seeds only. `sd` is
     the sample standard deviation; `seed_share` and `pair_share` are shares of the variance of the mean.
-    `attrs["notes"]` has a sentence for each cell with records whose intervals are over seeds alone.
+    `attrs["notes"]` has a sentence for each cell with records whose intervals are over seeds only.
     """
     cells: dict[tuple[str, ...], list[JobState]] = {}
     for state in jobs:
@@ -70,7 +70,7 @@ def cell_frame(axes: Sequence[str], jobs: Sequence[JobState]) -> pd.DataFrame:
         scored, why = _intervals(states)
         measures = dict.fromkeys(measure for state in states for measure in state.measures)
         rows += [{"cell": name, **states[0].job.cell, **_row(states, of), **scored.get(of, {})} for of in measures]
-        notes += [f"{name}: intervals are over seeds alone: {why}"] if why else []
+        notes += [f"{name}: intervals are over seeds only: {why}"] if why else []
     frame = pd.DataFrame(rows, columns=[OF_CELLS[0], *axes, *OF_CELLS[1:]])
     frame.attrs["notes"] = notes
     return frame
@@ -329,7 +329,7 @@ def read_sweep(folder: str | Path) -> Sweep:
     """Reads an experiment's folder; runs nothing.
 
     Raises:
-        UserError: if it holds no experiment, or a finished job's folder is damaged.
+        UserError: if it has no experiment, or a finished job's folder is damaged.
     """
     place = ExperimentFolder(Path(folder).expanduser().absolute())
     return Sweep(place.require(), place.path, job_states(place, place.planned()))

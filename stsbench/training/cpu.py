@@ -74,7 +74,7 @@ def numpy_draws(transformer: Any) -> bool:
 
 
 def dropout_places(network: nn.Module) -> Iterator[tuple[nn.Module, str]]:
-    """Yields each place of a network that holds a rate of dropout: a module, and the name of its attribute."""
+    """Yields each dropout rate of a network: a module, and the name of its attribute."""
     for module in network.modules():
         if isinstance(module, nn.Dropout):
             yield module, "p"

@@ -1,4 +1,4 @@
-"""The folder of a training: its files, its lock, what it started from, and its saved weights and state."""
+"""The folder of a training: its files, its lock, its inputs, and its saved weights and state."""
 
 import hashlib
 import json
@@ -112,7 +112,7 @@ class Start:
                     f"the {what} differs from the one at the start of the training: restore it, or start anew."
                 )
         if self.world != now.world:
-            raise UserError(f"the training started with {self.world} processes: resume it with as many.")
+            raise UserError(f"the training started with {self.world} processes: resume it with the same number.")
         if (self.threads, self.environment) == (now.threads, now.environment):
             return []
         return [

@@ -30,7 +30,7 @@ def masked_language_network(checkpoint: Checkpoint) -> Any:
         try:
             network, info = AutoModelForMaskedLM.from_pretrained(checkpoint.folder, output_loading_info=True)
         except ValueError as error:
-            raise UserError(f"{checkpoint.name} is of a type without masked-language model.") from error
+            raise UserError(f"{checkpoint.name} has an architecture without masked-language model.") from error
     return None if info["missing_keys"] else network
 
 

@@ -65,7 +65,7 @@ class Layers(RecipePart):
     Attributes:
         output: width of the last layer; None for the width of the input.
         norm_epsilon: of the layer normalisation: torch's, or BERT's 1e-12 (MoCoSE's public code).
-        ends: what follows the last layer: `norm` for the same as the others, or `tanh` alone.
+        ends: what follows the last layer: `norm` for the same as the others, or only `tanh`.
     """
 
     layers: int = Field(1, ge=1, le=8)

@@ -70,7 +70,7 @@ class Objective(RecipePart):
     Attributes:
         loss: `info-nce`: each query has to find its key. `nt-xent`: both sides have to find each other, with the
             other vectors of the same side as negatives, too (ConSERT).
-        weight: a factor of the contrastive loss, which matters for clipping and beside other terms.
+        weight: a factor of the contrastive loss, which matters for clipping and relative to other terms.
         similarity: of its vectors: cosine, or the dot product of MoCoSE's equation 3.
     """
 

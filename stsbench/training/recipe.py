@@ -149,7 +149,7 @@ def _mistakes(recipe: Recipe) -> Iterator[str]:
     if not negatives.in_batch and negatives.hard is not None:
         yield "negatives.hard goes with negatives.in_batch: true"
     if objective.loss == "nt-xent" and (not bare or objective.similarity != "cosine"):
-        yield "objective.loss nt-xent goes with cosines and in-batch negatives alone"
+        yield "objective.loss nt-xent works only with cosines and in-batch negatives"
     for part in (*recipe.noise.query.parts, *recipe.noise.key.parts):
         padded_to, longest = getattr(part, "padded_to", None), recipe.corpus.max_length
         if padded_to not in {None, longest}:

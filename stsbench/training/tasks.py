@@ -1,4 +1,4 @@
-"""Tasks: heads that learn labels beside the contrastive term, and the phases in which each is trained.
+"""Tasks: heads that learn labels in addition to the contrastive term, and the phases that train them.
 
 The CS224N report has three (section 5.1), each a linear layer over the [CLS] vectors with dropout (section 4). It
 does not state losses, weights, or how often each set is read: those are our choices.

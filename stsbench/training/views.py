@@ -1,7 +1,7 @@
 """Views: changes to a sentence before the model reads it, as text or as tokens.
 
-The two sides of a positive pair are two views; `identity` on both is SimCSE, where the sides differ by dropout
-alone. To add a view, write its class here and name it in `View`.
+The two sides of a positive pair are two views; `identity` on both is SimCSE, where the sides differ only by
+dropout. To add a view, write its class here and name it in `View`.
 """
 
 from abc import abstractmethod

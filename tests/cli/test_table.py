@@ -111,7 +111,7 @@ def test_a_model_needs_no_run_and_a_figure_is_written(command: str, folder: Stsb
     assert Path(f"new/out.{kind}").read_bytes().startswith(start)
     # Without benchmark data the sample is measured, with a note.
     assert ("SAMPLE" in done.err) == (command not in {"repetition-bias", "probes", "retrieve"})
-    assert (f"is `stsbench explain {command}`" in done.err) == (command != BEST_KNOWN)
+    assert (f"has `stsbench explain {command}` only" in done.err) == (command != BEST_KNOWN)
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def test_the_interval_of_a_mean_is_over_seeds_and_pairs(measure: Measure) -> Non
     assert 0 <= row.a_seed_share <= 1
     assert row.a_iqm == pytest.approx(np.sort(scores)[1:4] @ [0.75, 1, 0.75] / 2.5)
     alone = compared({name: run.with_items(None) for name, run in runs.items()}, {})
-    assert "intervals are over seeds alone" in alone.notes[0]
+    assert "intervals are over seeds only" in alone.notes[0]
     row = records(alone.rows)[-1]
     assert (row.a_high - row.a_mean, math.isnan(row.a_pair_share)) == (pytest.approx(seeds_alone), True)
 

@@ -176,7 +176,10 @@ MISTAKES = [
     ("views={key: {kind: word-repetition}}", r"'views.key.rate' is missing"),
     ("negatives={queue: {size: 10}}", r"negatives.queue.size 10 is smaller than optimiser.batch 64"),
     ("corpus={columns: 3}", r"negatives.hard and corpus.columns: 3 go together"),
-    ("objective={loss: nt-xent, similarity: dot}", r"objective.loss nt-xent goes with cosines and in-batch neg"),
+    (
+        "objective={loss: nt-xent, similarity: dot}",
+        r"objective.loss nt-xent works only with cosines and in-batch neg",
+    ),
     ("objective={temperature: .nan}", r"objective.temperature"),
     ("predictor={output: 8}", "predictor.output is not the width of keys"),
     ("target={encodes: queue}", "target.encodes is queue, and negatives.queue is missing"),

@@ -17,7 +17,7 @@ Results have the keys of the original, and those of the fork in SimCSE's reposit
   `all`, which pools the three. `eval` encodes test sentences; the others are encoded when a key needs them. The
   regressor is trained when one of its keys is read, but not when the whole result is printed or stored.
 - `STSBenchmark-finetune` and `SICKRelatedness-finetune` are the fork's names of the regressors, stopped by
-  Spearman; `STSBenchmark-dev` is its dev pairs alone.
+  Spearman; `STSBenchmark-dev` is only its dev pairs.
 
 `params["results"]`, or the variable `STSBENCH_SENTEVAL`, selects one set of keys: `senteval` or `simcse` instead
 of `both`.

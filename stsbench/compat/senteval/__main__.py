@@ -12,7 +12,7 @@ from stsbench.base.words import suggestion
 from stsbench.compat.senteval import engine, utils
 from stsbench.compat.senteval.batches import SEEN
 
-# Errors of a script's own model classes in Transformers 5: `init_weights` in place of `post_init`, and tensors
+# Errors of a script's own model classes in Transformers 5: `init_weights` instead of `post_init`, and tensors
 # created in `__init__`.
 _OF_TRANSFORMERS_4 = ("all_tied_weights_keys", "meta tensor")
 

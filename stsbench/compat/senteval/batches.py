@@ -100,7 +100,7 @@ class Prepared:
         if Prepared._latest is not self:
             self._make_ready()
         if self._script.params.cache:
-            # With --cache, vectors depend on the sentence alone.
+            # With --cache, vectors must depend only on the sentence.
             return
         again = self._script.encode_anew(sentences[: self._script.params.batch_size])
         first = before[: len(again)]
@@ -179,7 +179,7 @@ class SeenSentences:
             if before.shape != vectors[0].shape:
                 raise UserError(
                     f"batcher returned vectors of {len(before)} numbers and now of {len(vectors[0])}: leave out "
-                    "--cache, which is for batchers whose vectors depend on the sentence alone."
+                    "--cache, which is for batchers whose vectors depend only on the sentence."
                 )
             self._vectors |= dict(zip(new, vectors, strict=True))
         self.handed += len(keys)

@@ -156,7 +156,7 @@ Sides = dict[str, tuple[NDArray[np.float32], NDArray[np.float32]]]
 
 def _groups(data: StsData) -> Groups:
     by = "subset" if data.task in UNSUPERVISED else "split"
-    # The original sorts STS12 to STS16 to pad less; the fork leaves the others as they are.
+    # The original sorts STS12 to STS16 to pad less; the fork does not sort the others.
     pairs = data.pairs.iloc[pair_order(data.pairs)] if by == "subset" else data.pairs
     return {name: pairs[pairs[by] == name] for name in dict.fromkeys(data.pairs[by])}
 

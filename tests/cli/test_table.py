@@ -286,7 +286,7 @@ def test_vectors_of_a_file_are_written_and_searched(stsbench: Stsbench, tiny_ber
     (best,) = json.loads(stsbench("explain", "retrieve", "-m", tiny_bert, *query).out)
     assert best["sentence"] == "A cat slept."
     refused = stsbench("embed", "lines.txt", "-m", tiny_bert, "--out", "v.npy", "--max-length", "9")
-    refused.demand_one_sentence("v.npy has vectors of another use")
+    refused.demand_one_sentence("v.npy has vectors of another model, use or file")
 
 
 def test_data_is_found_verified_and_missed(

@@ -22,7 +22,7 @@ _SAME_COSINE = 1e-9
 class Hubness(OfVectors):
     """Measure hubness: do a few sentences dominate the nearest-neighbour lists?
 
-    The skewness of how often a sentence is among another's k nearest neighbours, and the share that never is.
+    How unevenly sentences appear in others' k nearest neighbours (skewness), and the share that never appears.
 
     Returns:
         One row per model, task and measure, with `value`, `low` and `high`: `skewness` of N_k (how many others

@@ -209,7 +209,7 @@ UNITS = ("words", "subwords", "characters")
 LENGTH: str = parameter("words", "The unit of length: `words`, `subwords` or `characters`.", choices=UNITS)
 BINS: Sequence[int] = parameter(
     (),
-    "The lower ends of the bins, from 0 and rising, with commas: `0,1,2,4,8`.",
+    "The lower ends of the bins, ascending from 0, with commas: `0,1,2,4,8`.",
     kind=int,
     example="0,1,2,4,8",
     limits=(-LARGEST, LARGEST),

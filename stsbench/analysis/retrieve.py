@@ -45,7 +45,7 @@ class Retrieve(Analysis):
         (), "A query sentence; by default three of the sample. Repeatable.", kind=str
     )
     corpus: str | Path = parameter(
-        "sample", "A file with one sentence a line, `sample`, or vectors from `stsbench embed` (.npy)."
+        "sample", "A file with one sentence per line, `sample`, or vectors from `stsbench embed` (.npy)."
     )
     k: int = parameter(5, "Neighbours per query.", flags=("--top", "-k"), limits=COUNT)
 

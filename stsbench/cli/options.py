@@ -37,8 +37,8 @@ model_option, data_option, run_option, scores_option, intervals_option, output_o
 FORMATS = ("table", "json", "csv", "markdown", "latex")
 
 _DEPENDENCE = (
-    "`dyadic`: pairs that share a sentence; `components`: pairs linked by a chain of shared sentences; "
-    "`independent`: none."
+    "Which pairs depend on each other: `dyadic` (those that share a sentence), `components` (those linked by a "
+    "chain of shared sentences) or `independent` (none)."
 )
 
 
@@ -127,9 +127,7 @@ OwnTexts = Annotated[
     ),
 ]
 SubsetColumn = Annotated[str, data_option(help="The column of your file that names subsets.")]
-Interval = Annotated[
-    Dependence, intervals_option(metavar="METHOD", help=f"Which pairs depend on each other. {_DEPENDENCE}")
-]
+Interval = Annotated[Dependence, intervals_option(metavar="METHOD", help=_DEPENDENCE)]
 Level = Annotated[float, intervals_option(min=0, max=1, help="The confidence level of the intervals.")]
 Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="The random seed.")]
 NoCache = Annotated[bool, run_option("--no-cache", help="Neither read nor write the embedding cache.")]

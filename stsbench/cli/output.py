@@ -119,7 +119,7 @@ def print_data(text: str) -> None:
 
 
 def print_notes(*sentences: str, quiet: bool = False) -> None:
-    """Prints sentences on standard error, a line each; work continues if they cannot be printed."""
+    """Prints sentences on standard error, one per line; work continues if they cannot be printed."""
     if not quiet and sentences:
         # AttributeError: a process without standard error has None in its place.
         with suppress(OSError, ValueError, AttributeError):
@@ -128,7 +128,7 @@ def print_notes(*sentences: str, quiet: bool = False) -> None:
 
 
 def print_errors(*sentences: str) -> None:
-    """Prints errors on standard error, a line each."""
+    """Prints errors on standard error, one per line."""
     print_notes(*(f"stsbench: {sentence}" for sentence in sentences))
 
 

@@ -30,7 +30,7 @@ _BUDGET = "Seconds for the search beyond the grid (prompts, templates, layers, .
 @expand
 def diagnose(
     run: Annotated[
-        Path | None, typer.Argument(metavar="RUN", help="A run, whose model and protocol are yours.")
+        Path | None, typer.Argument(metavar="RUN", help="A run, whose model and protocol are diagnosed.")
     ] = None,
     claim: Annotated[str | None, typer.Option("--claim", "-c", help=_CLAIM)] = None,
     model: Annotated[

@@ -45,20 +45,18 @@ def fit(
     encoder: _Model = "minilm",
     dimensions: Annotated[
         int | None,
-        run_option(
-            min=1, max=LARGEST, help="Of a whitening: directions of largest variance to keep; default: all."
-        ),
+        run_option(min=1, max=LARGEST, help="Whitening: the number of directions to keep; by default all."),
     ] = None,
     steps: Annotated[
         int | None,
-        run_option(min=1, max=LARGEST, help="Of a flow: optimiser steps; default: one pass over the sentences."),
+        run_option(min=1, max=LARGEST, help="Flow: optimiser steps; by default one pass over the sentences."),
     ] = None,
     learning_rate: Annotated[
         float | None,
-        run_option(min=1e-8, max=1, help="Of a flow: Adam's rate, 1e-3 by default; decays as a half cosine."),
+        run_option(min=1e-8, max=1, help="Flow: Adam's learning rate, 1e-3 by default, with cosine decay."),
     ] = None,
     seed: Annotated[
-        int | None, run_option(min=0, max=LARGEST_SEED, help="Of a flow: the random seed; 42 by default.")
+        int | None, run_option(min=0, max=LARGEST_SEED, help="Flow: the random seed; 42 by default.")
     ] = None,
     data_dirs: DataDirs = None,
     no_cache: NoCache = False,
@@ -103,7 +101,7 @@ def fit(
 @expand
 def embed(
     sentences: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A UTF-8 file with one sentence a line (.gz and .zst, too).")
+        Path, typer.Argument(metavar="FILE", help="A UTF-8 file with one sentence per line (.gz and .zst, too).")
     ],
     out: Annotated[Path, run_option("--out", "-o", callback=new_file, help="The file to write, `vectors.npy`.")],
     encoder: _Model = "minilm",

@@ -80,21 +80,21 @@ class Loading:
     )
     max_length: int | None = _option(
         None,
-        "Maximum number of sub-words read per sentence. Default: the model's own limit.",
+        "Maximum number of sub-words read per sentence; by default the model's own limit.",
         type=int | None,
         sign="len",
         least=1,
     )
     prompt: str | None = _option(
         None,
-        "The text before every sentence. Default: the checkpoint's own.",
+        "The text before every sentence; by default the checkpoint's own.",
         type=str | None,
         sign="prompt:",
     )
     # Changes nothing: an identity holds the text of the prompt.
     prompt_name: str | None = _option(
         None,
-        "The name of a prompt that the checkpoint defines. Default: the checkpoint's default prompt, if any.",
+        "The name of one of the checkpoint's prompts; by default the checkpoint's default prompt, if any.",
         type=str | None,
         changes="nothing",
     )
@@ -161,7 +161,7 @@ class Use(Loading):
 
     normalize: bool | None = _option(
         None,
-        "Scale vectors to unit length. Default: the checkpoint's setting for similarities, off for the "
+        "Scale vectors to unit length; by default as the checkpoint does for similarities, and not for the "
         "classifiers of transfer tasks.",
         type=bool | None,
         changes="afterwards",
@@ -170,7 +170,7 @@ class Use(Loading):
     )
     dimensions: int | None = _option(
         None,
-        "How many leading dimensions to keep (Matryoshka). Default: all.",
+        "The number of leading dimensions to keep (Matryoshka); by default all.",
         type=int | None,
         changes="afterwards",
         sign="dim",

@@ -61,7 +61,7 @@ def compare(
         _seeds_option(
             "--a",
             metavar="RUN...",
-            help="Runs of one method with different seeds; alone also a published system with known seeds.",
+            help="Runs of one method with different seeds; without --b also a published system with known seeds.",
         ),
     ] = None,
     b: Annotated[

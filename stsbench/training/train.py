@@ -159,7 +159,7 @@ def train(
 
     Args:
         recipe: the name of a known recipe, or a YAML file.
-        corpus: text (one sentence a line), .csv, .tsv, .jsonl or .parquet, .gz and .zst too; by default the
+        corpus: text (one sentence per line), .csv, .tsv, .jsonl or .parquet, .gz and .zst too; by default the
             recipe's.
         out: the folder of the training; by default `runs/<recipe>`.
         base: the checkpoint to start from; by default the recipe's.

@@ -75,7 +75,7 @@ def missing(extra: str) -> list[str]:
 
 
 def require(extra: str, what: str, *, by: str = "") -> None:
-    """Raises a UserError if a package of an extra is missing, which `what` needs; it names `by`, or the extra."""
+    """Raises a UserError if a package that `what` needs is missing; the message names `by`, or the extra."""
     if packages := missing(extra):
         raise UserError(_sentence(what, packages, by or extra))
 

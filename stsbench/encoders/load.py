@@ -55,15 +55,15 @@ def load(model: Model, **options: Any) -> Encoder:
     """Load an encoder. The weights are read at the first sentence that is not in the cache.
 
     Args:
-        model: a published system, such as `esimcse-bert-base`: its checkpoint is loaded, pooled as its paper
-            pooled; `minilm` (the packaged all-MiniLM-L6-v2 if installed, else the Hub's); a checkpoint's folder or
-            Hugging Face Hub name (Transformers, sentence-transformers or SimCSE-style training checkpoint); the
-            folder of a fitted whitening or flow (`fit`); static embeddings (sentence-transformers' or model2vec's
-            folder); a file of word vectors (GloVe or word2vec, text or binary);
-            `mteb:NAME`, as mteb loads the model, with its prompts; the address and name of a served model
-            (`http://127.0.0.1:8000/v1#NAME`: the OpenAI embeddings protocol); `module:function`; any callable
-            `list[str] -> array`, or an object with such a method `encode`; saved vectors
-            (`stsbench.encoders.simple.SavedVectors`); or a loaded encoder, which is returned unchanged.
+        model: a published system, such as `esimcse-bert-base`: its checkpoint, pooled as in its paper; `minilm`
+            (the packaged all-MiniLM-L6-v2 if installed, else the Hub's); a checkpoint's folder or Hugging Face Hub
+            name (Transformers, sentence-transformers or SimCSE-style training checkpoint); the folder of a fitted
+            whitening or flow (`fit`); static embeddings (sentence-transformers' or model2vec's folder); a file of
+            word vectors (GloVe or word2vec, text or binary); `mteb:NAME`, as mteb loads the model, with its
+            prompts; the address and name of a served model (`http://127.0.0.1:8000/v1#NAME`: the OpenAI embeddings
+            protocol); `module:function`; any callable `list[str] -> array`, or an object with such a method
+            `encode`; saved vectors (`stsbench.encoders.simple.SavedVectors`); or a loaded encoder, which is
+            returned unchanged.
         options: the fields of `Use`.
 
     Raises:

@@ -261,7 +261,7 @@ def _binary_rows(
         content = stream.read(4 * dimensions)
         if len(content) < 4 * dimensions:
             raise UserError(
-                f"{path} ends in row {row + 1}, and its header states {rows} rows. Download the file again."
+                f"{path} ends in row {row + 1}, but its header states {rows} rows. Download the file again."
             )
         # Some writers end a row with a newline, which then precedes the next word.
         word = letters.decode("utf-8", errors="replace").lstrip("\n")

@@ -267,7 +267,7 @@ _Load = TypeVar("_Load", bound=Callable[..., Any])
 
 
 def spell_options(load: _Load) -> _Load:
-    """Spells the fields of `Use` in the signature and docstring of a function that takes them as `**options`."""
+    """Adds the fields of `Use` to the signature and docstring of a function that takes them as `**options`."""
     described = signature(load)
     kept = [parameter for parameter in described.parameters.values() if parameter.kind != Parameter.VAR_KEYWORD]
     options = [

@@ -107,8 +107,7 @@ class PublishedColumn(_PublishedEntry):
         label: the printed header.
         setting: see `Setting`.
         average_of: columns whose mean it should be.
-        difference_of: the column that it is a difference of: to the same column of the row's `baseline`, or to
-            `minus`.
+        difference_of: the column whose difference it is, from the row's `baseline`, or from the column `minus`.
         minus: the column that is subtracted, in the same row.
     """
 

@@ -98,7 +98,7 @@ def evaluate_similarity(data: StsData, script: Script, *, pooled: bool) -> dict[
     Args:
         data: STS12 to STS16, or splits of another.
         script: what encodes them.
-        pooled: whether the `all` entry has the correlation over all pairs together, as the SimCSE fork's.
+        pooled: whether the `all` entry has the correlation over all pairs together, as in the SimCSE fork.
     """
     groups = _groups(data)
     prepared = Prepared(script, _sentences(groups))

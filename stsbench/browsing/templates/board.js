@@ -8,10 +8,10 @@
   const state = { ...USUAL, ranges: {} };
   const section = () => data.sections[state.table];
 
-  // Of each column: heading, decimals (null for text), what it is, whether it is shown unless somebody chooses.
+  // For each column: heading, decimals (null for text), description, and whether it is shown by default.
   const columns = once(() => {
     const { columns: tasks, letters } = section(), list = [["name", "Model", null, "What was measured.", true]];
-    // What people sort by stands where it is seen first.
+    // The columns used for sorting come first.
     const inOrder = [...tasks.entries()].sort(([, one], [, other]) => other.is_average - one.is_average);
     inOrder.forEach(([place, { name, is_average: isAverage }]) => {
       const what = isAverage ? "The mean of its tasks" : "The score on the task";
@@ -42,7 +42,7 @@
     }
     if (!column(state.sort.replace("-", ""))) state.sort = `-s${section().columns.findIndex((task) => task.is_headline)}`;
   };
-  // Letters stand together, the numbers of more than 52 groups apart.
+  // Letters are joined without spaces, the numbers of more than 52 groups with spaces.
   const groupText = (groups) => groups.join(groups.every((name) => /^\p{L}$/u.test(name)) ? "" : " ");
   // A line of the table: a run or a published row.
   const isAlike = (place) => Object.values(section().ties).every((places) => places.includes(place));
@@ -111,7 +111,7 @@
     box.replaceChildren(...parts, ...(compared.length ? [line] : []));
   };
 
-  // What all runs have in common is named once, above the table.
+  // Settings that all runs share are listed once, above the table.
   const settingsOf = (run) => (run.use ?? "").split("|").filter(Boolean);
   const common = once(() => {
     const [first, ...others] = section().runs.map(settingsOf);
@@ -216,7 +216,7 @@
     const across = (own) => PAD.left + (wide - PAD.left - PAD.right) * (own - left) / (right - left);
     const up = (own) => PAD.top + (HIGH - PAD.top - PAD.bottom) * (top - own) / (top - bottom);
     const plain = (own) => String(Number(own.toPrecision(3))).replace("-", "\u2212");
-    // A scale of powers has round numbers, too: 1, 2, 5, 10, ... or 1, 10, 100 where these stand too close.
+    // A logarithmic scale has round numbers, too: 1, 2, 5, 10, ..., or 1, 10, 100 if these are too close.
     const round = (low, end) => {
       const found = [], parts = 3 * (end - low) > wide / 60 ? [1] : [1, 2, 5];
       for (let power = Math.floor(low); power <= end; power++) for (const part of parts) found.push(power + Math.log10(part));
@@ -237,7 +237,7 @@
       const kinds = [isAlike(line.place) && section().compared.length ? "alike" : "", chosen.has(line.place) ? "picked" : ""].filter(Boolean).join(" ");
       const said = `${line.name}: ${heading(y)} ${number(score)}${low === null ? "" : ` [${number(low)}, ${number(high)}]`}, ${heading(x)} ${number(value(line, x), column(x)[2])}${kinds.includes("alike") ? ", tied with the best" : ""}`;
       const dot = svg("circle", { cx: at, cy: up(score), r: few ? 5 : 3.5, class: kinds, role: "img", "aria-label": said });
-      // The keyboard goes through as many as one would read; the table has all.
+      // The keyboard steps through a readable number; the table has all.
       if (few) dot.setAttribute("tabindex", "0");
       dot.append(svg("title", {}, said));
       dot.addEventListener("click", () => { pick(line.run); show(); });
@@ -262,7 +262,7 @@
       item.append(button, make("span", `: ${why}.`, { dir: "auto" }));
       return [item];
     }));
-    // A list of many would stand before the table that it is about.
+    // A long list would come before its table.
     const others = by("apart").children.length;
     by("others").hidden = !others;
     by("others").open = others <= 3;

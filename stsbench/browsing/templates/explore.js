@@ -5,7 +5,7 @@
   const two = data.models.length === 2, ends = two ? ["a", "b"] : ["a"], size = data.columns.item_id.length;
   const PAGE = 50, NEAR = 5, WRONG = 25;
 
-  // Of each column: its heading, how many decimals it is shown with (none for text), what it is.
+  // For each column: its heading, decimals (none for text), and description.
   const of = (end) => (two ? ` ${end.toUpperCase()}` : "");
   const COLUMNS = [
     ["task", "Task", null, "The task; a pair in several tasks has all of them below its item."],
@@ -19,8 +19,8 @@
       [`score_${end}`, `Score${of(end)}`, 4, "The score of the query or item."],
       [`missed_${end}`, `Missed${of(end)}`, null, `Relevant documents that are not among the model's ten best${two ? ", but among the other's" : ""}.`],
     ]),
-    ["gain", "Gain of B", 3, "Contribution to the difference of the two scores x 100. All of a task add up to the difference."],
-    ...ends.map((end) => [`influence_${end}`, `Influence${of(end)}`, 3, "Effect on the score x 100, to first order: how much higher the score is with the item than without. All of a task add up to 0."]),
+    ["gain", "Gain of B", 3, "Contribution to the difference of the two scores x 100. Those of a task add up to the difference."],
+    ...ends.map((end) => [`influence_${end}`, `Influence${of(end)}`, 3, "Effect on the score x 100, to first order: how much higher the score is with the item than without. Those of a task add up to 0."]),
     ...ends.map((end) => [`residual_${end}`, `Off by${of(end)}`, 1, `The model's rank minus the rank by gold: above 0 the model ranks the pair too high. From ${WRONG} on, either way, the pair counts as wrong.`]),
     ["longer", "Words longer", 0, "Difference in words."],
     ["overlap", "Overlap", 2, "Share of the words that both sentences have (Jaccard similarity)."],
@@ -36,7 +36,7 @@
   const decimals = Object.fromEntries(COLUMNS.map(([name, , digits]) => [name, digits]));
   const isText = (name) => decimals[name] === null;
 
-  // Columns of numbers as such, NaN where there is none; of texts the places of their names.
+  // Numeric columns are numbers, NaN if missing; text columns are indices into their names.
   const columns = { task: new Int32Array(size) };
   const names = { ...data.names, task: data.tasks.map((task) => task.name) };
   const from = [];
@@ -52,7 +52,7 @@
   }
   const has = (name) => Object.hasOwn(columns, name);
 
-  // What can be chosen: each task, and each average with the tasks that it is over.
+  // The choices: each task, and each average with its tasks.
   const choices = [
     ...data.averages.map((total) => ({
       ...total,
@@ -88,7 +88,7 @@
   }, () => state.task);
   const isRanked = () => chosen().tasks.every((task) => data.tasks[task].ranked);
   const isLabelled = () => has("correct_a") && chosen().tasks.every((task) => !Number.isNaN(columns.correct_a[from[task]]));
-  // A column is shown where one of the items has something in it, and the subsets are not the tasks.
+  // A column is shown if an item has a value in it; that of subsets, if they differ from the tasks.
   const shown = once(() => {
     const items = members();
     return COLUMNS.map(([name]) => name).filter((name) => {
@@ -151,7 +151,7 @@
       const sum = sumOf(items, "gain"), share = Math.round(100 * sum / (scores[1] - scores[0]));
       text += ` account for ${number(sum)} of the ${number(scores[1] - scores[0])} difference in ${name} (B ${b}, A ${a}).`;
       if (items.length && Number.isFinite(share)) text += ` That is ${number(share, 0)} % of it, from ${number(100 * items.length / every, 100 * items.length < every ? 2 : 0)} % of the ${unit()}.`;
-      // A selection by outcome has a difference of its own.
+      // A selection by outcome has its own difference.
       if (state.verdict) text += ` They were selected by outcome: to compare kinds of ${unit()}, show all of a kind.`;
     } else if (!isAll) text += `: their influences add up to ${number(sumOf(items, "influence_a"))}, and ${name} is ${a}.`;
     if (state.verdict && isRanked()) text += ` A pair is wrong if its rank is off by ${WRONG} % or more.`;
@@ -161,7 +161,7 @@
     by("told").textContent = text;
   };
 
-  // A task without subsets has one, called as the task.
+  // A task without subsets has one with the name of the task.
   const word = (name, item) => {
     const text = names[name][columns[name][item]];
     return name === "subset" && text === names.task[columns.task[item]] ? "" : text;
@@ -199,7 +199,7 @@
   const hasTwo = (item) => isRanked() || columns.first[item] !== columns.second[item];
   const sidesOf = (item) => [columns.first[item], columns.second[item]].slice(0, hasTwo(item) ? 2 : 1);
 
-  // A sentence with the words marked that the other one lacks.
+  // A sentence with marked words that the other one does not have.
   const marked = (text, other) => {
     const known = new Set(other.toLowerCase().split(/\s+/)), line = make("p", "", { className: "sentence", dir: "auto" });
     for (const part of text.split(/(\s+)/)) line.append(/\S/.test(part) && !known.has(part.toLowerCase()) ? make("mark", part) : part);
@@ -243,7 +243,7 @@
     by("confusion").hidden = !(isLabelled() && chosen().tasks.length === 1);
     if (by("confusion").hidden) return;
     const items = members(), table = by("confusion").querySelector("table");
-    // A classifier may say what none of these items is.
+    // A classifier may predict a label that none of these items has.
     const found = (...of_) => [...new Set([...items].flatMap((item) => of_.map((name) => word(name, item))))].sort();
     const labels = found("label"), predictions = found("label", ...ends.map((end) => `prediction_${end}`));
     table.replaceChildren();
@@ -326,7 +326,7 @@
     pen.textAlign = "center";
     pen.fillText(heading[y], 0, 0);
     pen.restore();
-    // The denser they lie, the more each lets through: where many are, it is darker.
+    // Dense points are more transparent, so dark areas have many points.
     const dots = (some, name, alpha) => {
       pen.globalAlpha = alpha;
       pen.fillStyle = colour(name);
@@ -361,10 +361,10 @@
     const [x, y] = at(event), [left, top] = [Math.min(x, box[0]), Math.min(y, box[1])], [right, bottom] = [Math.max(x, box[0]), Math.max(y, box[1])];
     box = null;
     const value = (low, high, part) => Number((low + part * (high - low)).toPrecision(4));
-    // A mere click takes the box away.
+    // A click without dragging removes the box.
     if (right - left < 0.01 && bottom - top < 0.01) { delete state.ranges[plane.x]; delete state.ranges[plane.y]; }
     else {
-      // What reaches the edge has no limit there: a rounded one would leave out what lies on it.
+      // A box that reaches the edge has no limit there, because a rounded limit would exclude points on the edge.
       const within = (name, low, high, from_, to) => page.setRange(name, [from_ > 0 ? value(low, high, from_) : NaN, to < 1 ? value(low, high, to) : NaN]);
       within(plane.x, plane.left, plane.right, left, right);
       within(plane.y, plane.bottom, plane.top, 1 - bottom, 1 - top);
@@ -420,7 +420,7 @@
   const changed = (id, name, event = "change") => by(id)?.addEventListener(event, () => {
     state[name] = by(id).value;
     state.page = "1";
-    // What one gets right and the other wrong is told best by the pairs that make most of it.
+    // The difference between two classifiers is explained best by the pairs that contribute most.
     if (name === "verdict" && two && ["gain", "-gain"].includes(state.sort)) state.sort = state.verdict === "b" ? "gain" : "-gain";
     if (name === "task") Object.assign(state, { ranges: {}, kept: {}, open: "", x: "", y: "" });
     show();

@@ -24,7 +24,7 @@ const Table = (() => {
     return found;
   };
 
-  // Rows in the order of a column such as `-gold`; what has no value stays at the end.
+  // Rows in the order of a column such as `-gold`; rows without a value stay at the end.
   const sorted = (rows, order, value) => {
     const name = order.replace("-", ""), sign = order.startsWith("-") ? -1 : 1;
     const none = (own) => own === null || own === "" || Number.isNaN(own);
@@ -41,7 +41,7 @@ const Table = (() => {
     for (const [name, value] of Object.entries(usual)) if (state[name] !== value) address.set(name, state[name]);
     for (const [name, limits] of Object.entries(state.ranges)) address.set(`in.${name}`, limits.map((value) => (Number.isNaN(value) ? "" : String(value))).join("~"));
     for (const [name, value] of Object.entries(state.kept ?? {})) address.set(`is.${name}`, value);
-    // A page inside another one may have no address of its own.
+    // A page inside another one may not have its own address.
     try { history.replaceState(null, "", `#${address}`); } catch { /* then it is not kept */ }
   };
 
@@ -53,7 +53,7 @@ const Table = (() => {
       const current = state.sort.replace("-", "") === name;
       cell.setAttribute("aria-sort", !current ? "none" : state.sort.startsWith("-") ? "descending" : "ascending");
       button.addEventListener("click", () => {
-        // Numbers begin with the largest, texts with the first; the order of the data has one direction.
+        // Numbers start with the largest, texts with the first; the order of the data cannot be reversed.
         const falls = name && (current ? !state.sort.startsWith("-") : !isText);
         redraw({ sort: `${falls ? "-" : ""}${name}` });
         [...by("rows").querySelectorAll("thead button")].find((other) => other.textContent === title)?.focus();
@@ -107,7 +107,7 @@ const Table = (() => {
 
   const files = (name, rows) => {
     const line = (text) => text.replace(/[\t\r\n]+/g, " ");
-    // A quotation mark begins a field of several lines for pandas, R and spreadsheets, unless it is itself in quotes.
+    // For pandas, R and spreadsheets a quotation mark starts a multi-line field, unless it is quoted.
     const quoted = (text) => (text.includes('"') ? `"${text.replaceAll('"', '""')}"` : text);
     by("tsv").addEventListener("click", () => {
       const text = rows().map((row) => row.map((cell) => quoted(line(cell))).join("\t")).join("\n");

@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  // A second click turns the order round; rows without a value stay at the end.
+  // A second click reverses the order; rows without a value stay at the end.
   const order = (a, b, place, isNumber, sign) => {
     const [x, y] = [a, b].map((row) => row.cells[place].dataset.key);
     if (x === "" || y === "") return (x === "") - (y === "");
@@ -17,7 +17,7 @@
     });
   }
 
-  // The numbers of a figure are one stop on the way through the page; arrows go from one to the next.
+  // The points of a figure are a single tab stop; arrow keys move between them.
   for (const drawing of document.querySelectorAll(".drawing svg")) {
     const marks = [...drawing.querySelectorAll(".mark")];
     for (const [place, mark] of marks.entries()) {
@@ -38,7 +38,7 @@
       event.preventDefault();
     });
   }
-  // A link to what is folded away opens it; paper has no folds.
+  // A link to a folded section opens it; in print, all are open.
   const reveal = () => {
     const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
     const fold = target && (target.closest("main details") ?? target.querySelector(":scope > details"));
@@ -67,7 +67,7 @@
   };
   for (const name of ["mouseover", "focusin"]) document.addEventListener(name, tell);
   for (const name of ["mouseout", "focusout"]) document.addEventListener(name, hide);
-  // Moving to a cell by the keyboard scrolls to it: what is told goes along.
+  // Moving to a cell by the keyboard scrolls to it, and the tooltip follows.
   document.addEventListener("scroll", place, true);
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
 })();

@@ -203,8 +203,7 @@ class Search:
         low, high = value.score - NEIGHBOURHOOD, value.score + NEIGHBOURHOOD
         begins = np.clip(centres - value.tolerance, low, high)
         ends = np.clip(centres + value.tolerance, low, high)
-        # The centres are sorted and all intervals are equally long: each adds the part not covered by the one
-        # before.
+        # The centres are sorted and all intervals are equally long: each adds its uncovered part.
         covered = ends - np.maximum(begins, np.concatenate([[low], ends])[: len(begins)])
         return float(covered.sum() / (high - low))
 

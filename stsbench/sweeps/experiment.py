@@ -121,11 +121,7 @@ class Experiment(_Part):
     def _check_axes(self) -> Self:
         for name, values in self.axes.items():
             if name in _RESERVED:
-                why = (
-                    "seeds belong under `seeds`"
-                    if "seed" in name
-                    else "it is the name of a column: choose another"
-                )
+                why = "seeds belong under `seeds`" if "seed" in name else "a column has this name: choose another"
                 raise ValueError(f"axes.{name}: {why}")
             if not values:
                 raise ValueError(f"axes.{name} has no value: add some")

@@ -21,7 +21,7 @@ HEAD = "name: a\nrecipe: demo\n"
         ("measure:\n  taskz: sts", r"e.yaml, line 4: unknown key 'measure.taskz'; did you mean 'tasks'\?"),
         ("axes:\n  optimiser.batch: []", r"e.yaml, line 4: axes.optimiser.batch has no value"),
         ("axes:\n  optimiser.batch: [32, 64, 32]", r"e.yaml, line 4: axes.optimiser.batch has the value 32 twice"),
-        ("axes:\n  state: [a, b]", r"e.yaml, line 4: axes.state: it is the name of a column: choose another"),
+        ("axes:\n  state: [a, b]", r"e.yaml, line 4: axes.state: a column has this name: choose another"),
         ("axes:\n  dropout: [null, none]", r"e.yaml, line 4: axes.dropout has the value none twice"),
         ("axes:\n  seed: [1, 2]", r"e.yaml, line 4: axes.seed: seeds belong under"),
         ("seeds: []", r"e.yaml, line 3: seeds: .*at least 1"),

@@ -3,7 +3,7 @@
 from typing import Any
 
 RETRIES, PAUSE, LONGEST_PAUSE = 6, 0.5, 60
-"""Further attempts; seconds before the second, which then double; and the most that `Retry-After` can ask for."""
+"""Retries; the seconds before the second one, which then double; and the longest `Retry-After` to obey."""
 
 BUSY = (408, 429, 502, 503, 504)
 

@@ -97,7 +97,7 @@ def download(url: str, target: Path, sha256: str | None, progress: Progress = si
         url: the address; redirects are followed.
         target: the file to write.
         sha256: the expected hash, None if it is unknown.
-        progress: called with the bytes done and in all (0 if the server does not report it).
+        progress: called with the bytes done and in total (0 if the server does not report it).
 
     Raises:
         UserError: if the server cannot be reached or rejects the request, or the hash differs.

@@ -45,11 +45,11 @@ def corpus_sentence(texts: Iterable[str], data_dirs: Sequence[Path] = ()) -> str
     ]
     none = [name for name, (met, *_) in counts.items() if not met]
     parts = [
-        f"it holds {listed(some)}" if some else "",
+        listed(some),
         f"none of {listed(none)}" if none else "",
         f"not checked: {listed(list(absent))}, missing or broken" if absent else "",
     ]
-    return f"scored sentences in the corpus (distinct, by letters and digits): {'; '.join(filter(None, parts))}."
+    return f"the corpus contains these scored sentences (by letters and digits): {'; '.join(filter(None, parts))}."
 
 
 @dataclass(frozen=True, eq=False)

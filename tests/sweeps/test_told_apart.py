@@ -177,7 +177,7 @@ def test_a_relative_name_means_the_same_file_wherever_the_sweep_goes_on(
     [
         ({"max_length": "long"}, r"experiment a, m: max_length: Input should be a valid integer"),
         ({"postprocessing": {"dimensions": 0}}, r"experiment a, m: dimensions: 0 is too small: give 1 or more"),
-        ({"device": "cpu"}, r"experiment a, m: device cannot be changed of a checkpoint"),
+        ({"device": "cpu"}, r"experiment a, m: device cannot be changed for a checkpoint"),
         ({"backend": "abacus"}, r"unknown back end 'abacus'"),
         ({"template": "e6"}, r"unknown template 'e6'"),
     ],

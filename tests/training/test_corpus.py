@@ -143,8 +143,8 @@ def test_a_training_states_it_in_record_card_and_log(train, benchmark_folder, tm
     lines = []
     done = train(corpus=corpus, data_dirs=[benchmark_folder], listeners=[lines.append])
     count = len({letters(text) for text in scored})
-    (said,) = [note for note in done.record.notes if note.startswith("the corpus and the distinct sentences")]
-    assert re.search(rf"it holds .*{count} of the \d+ of STS13:test \(0 as released\)", said)
+    (said,) = [note for note in done.record.notes if note.startswith("the corpus contains these scored")]
+    assert re.search(rf"{count} of the \d+ of STS13:test \(0 as released\)", said)
     assert said in [line["remark"] for line in lines if line["kind"] == "remark"]
     card = (done.folder / "README.md").read_text(encoding="utf-8")
     assert f"T{said[1:]}" in card

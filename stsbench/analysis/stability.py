@@ -24,7 +24,7 @@ from stsbench.statistics.seeds import generator
 FEW, MANY = "typos 5 %", "typos 10 %"
 
 FAR = 0.1  # A pair has moved if its rank changes by more than this share of all pairs
-_SHORTEST = 3  # Shorter words get no typo, which would often be another word
+_SHORTEST = 3  # Shorter words get no typo, because it would often make another word
 _FINAL = re.compile(r"\s*[.!?]+\s*$")
 # The key to the right of each on an English keyboard, or to the left at the end of a row
 _NEXT_KEY = dict(zip("qwertyuiopasdfghjklzxcvbnm", "wertyuioposdfghjklkxcvbnmn", strict=True))
@@ -53,7 +53,9 @@ class Stability(OfSentences):
     [[19.9, 0.01]]
     """
 
-    answer = Answer("What do typos in 5 % of words do?", unit="points", rows={"change": FEW}, column="difference")
+    answer = Answer(
+        "What do typos in 5 % of words cost?", unit="points", rows={"change": FEW}, column="difference"
+    )
     reference = 0
     split: str = parameter("test", "The split.", panel=DATA)
     text: str = parameter("raw", TEXT_HELP, panel=DATA)

@@ -288,7 +288,7 @@ def read_claim(claim: str | float, tolerance: float | None = None) -> Claim:
     if len(set(tasks)) < len(tasks) or (len(tasks) > 1 and "" in tasks) or not tasks:
         example = "a number for each task (STS16=81.21,SICK-R=77.58)"
         raise UserError(f"cannot read the claim {text!r}: give one number, {example}, or row:NAME.")
-    # Nobody claims correlations of at most 1 %: such numbers are on the scale from 0 to 1, if all are.
+    # If all numbers are at most 1, they are on the scale from 0 to 1.
     is_small = all(abs(score) <= 1 and decimals > 1 for _, score, decimals in numbers) and "%" not in text
     if is_small:
         numbers = [(task, round(100 * score, 10), decimals - 2) for task, score, decimals in numbers]

@@ -307,7 +307,7 @@ def diagnose(
     encoder = load(encoder)
     for name in encoder.identity.use.changed("afterwards"):
         if name != NORMALIZE.name:
-            raise UserError(f"{option_of(name)} is none of the choices that diagnose tries: leave it out.")
+            raise UserError(f"diagnose does not try {option_of(name)}: leave it out.")
     pairs = read_pairs(chosen, protocol, [Path(folder) for folder in data_dirs])
     stages.done("data")
     asked, identity = asked.about(pairs.tasks), encoder.identity
@@ -344,7 +344,7 @@ def diagnose(
 
 
 def _is_convincing(search: Search) -> bool:
-    """Returns whether a single choice gives the claim, or several that would give few numbers nearby."""
+    """Returns whether a single choice gives the claim, or several choices that would explain few other numbers."""
     best = search.explanations
     return bool(best) and (best[0].count <= 1 or search.chance(best[0].count) < WEAK)
 

@@ -24,7 +24,7 @@ class Diagnosis(Judgement):
     Attributes:
         model: the name of the model.
         search: the claim compared with the grid.
-        facts: what is published about it, as sentences.
+        facts: published facts about it, as sentences.
         seconds: how long each stage took.
         encoding: distinct texts and sequences, how many were encoded, real and padded tokens.
         further: what was tried beyond the grid; None if that was not necessary, or the budget is 0.
@@ -72,7 +72,7 @@ class Diagnosis(Judgement):
 
     @property
     def verdict(self) -> str:
-        """Which choice explains the claim in words, or that none does and how far off the nearest is."""
+        """Which choice explains the claim, or that none does and how far off the nearest is."""
         return _verdict(self.answer, self.further.search if self.further else None)
 
     @property
@@ -279,7 +279,7 @@ def setting(candidate: Candidate) -> str:
 
 
 def _command(search: Search, candidate: Candidate) -> str:
-    """Returns the options of `stsbench run` that give a setting's scores, besides your own."""
+    """Returns the options of `stsbench run` to add to yours for a setting's scores."""
     # What needs other vectors has no values in the grid; it comes last.
     changes = sorted(candidate.changes, key=lambda change: not change.axis.values)
     changed: dict[str, Any] = {change.axis.name: change.value for change in changes}

@@ -160,7 +160,7 @@ class Search:
 
     @property
     def explanations(self) -> tuple[Candidate, ...]:
-        """The settings that give the claim, none of whose changes could be left out, simplest first.
+        """The settings that give the claim and need every change, simplest first.
 
         Several changes do not count as an explanation if as many would give most claims nearby.
         """
@@ -168,7 +168,7 @@ class Search:
 
     @property
     def coincidences(self) -> tuple[Candidate, ...]:
-        """The other settings that give the claim: as many changes would give nearly every number."""
+        """The settings that give the claim by coincidence: as many changes would give nearly every number."""
         return tuple(candidate for candidate in self._fitting if candidate.count in self._vacuous)
 
     @cached_property
@@ -301,7 +301,7 @@ class Further:
     Attributes:
         search: the claim compared with your setting alone and with the ways that were tried.
         tried: their names.
-        untried: the ways that were left out, with why if it was not for the time.
+        untried: the ways that were left out, with the reason if it was not time.
         sentences: the number of sentences that were encoded.
         seconds: how long it took.
     """

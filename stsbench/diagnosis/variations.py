@@ -130,7 +130,7 @@ def other_ways(encoder: Encoder, gap: float) -> list[Way]:
 
 
 def with_poolings(encoder: Encoder, way: Way, known: Container[str]) -> Iterator[Way]:
-    """Yields a way, and the way with other poolings that the same forward pass gives.
+    """Yields a way, and its variants with other poolings of the same forward pass.
 
     `known` has the poolings of the encoder's own vectors. If only the sentences change, no other layer is read:
     those of unchanged sentences are not cached.
@@ -196,7 +196,7 @@ def number_of_layers(encoder: TransformerEncoder) -> int:
 def _kernels(encoder: TransformerEncoder, own: Way) -> Iterator[Way]:
     """Yields the other attention kernels if their rounding can show."""
     use, config = own.use, encoder.checkpoint.json("config.json")
-    # In fp32 they agree to a millionth; other back ends have one of their own.
+    # In fp32 they agree to a millionth; other back ends have their own kernel.
     if use.backend != TORCH or (use.precision == FP32 and not config.get("attn_logit_softcapping")):
         return
     has_flash = use.device == "cuda" and find_spec("flash_attn")

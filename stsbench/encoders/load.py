@@ -273,7 +273,7 @@ def resolve(name: str, use: Use = USUAL) -> Resolved:
         return Resolved(name, used, (note,) if is_unsure else ())
     about = f"{known.hub} ({known.hub_source}), pooling {known.pooling} ({known.pooling_source})"
     notes = (f"{known.name} is {about}.", *([f"{known.name}: {known.note}"] if known.note else []))
-    # By its short name, the packaged copy is found too.
+    # The short name also finds the packaged copy.
     return Resolved(PACKAGED if known.hub == MINILM else known.hub, used, notes)
 
 

@@ -1,8 +1,8 @@
 """How a model is used, as a single value.
 
 The parameters of `load`, command-line options, cache key, signature, run name, labels and sweeps iterate over the
-fields of `Use`. A new option is a field here and the code that obeys it; what cannot obey it says so in
-`not_obeyed` (encoders of sentence-transformers).
+fields of `Use`. A new option is a field here and the code that applies it; encoders that cannot apply it list it
+in `not_obeyed` (sentence-transformers).
 """
 
 import re

@@ -35,7 +35,7 @@ READING: dict[tuple[str, ...], tuple[int, str]] = {
     ("report", RUN, SHORTER, "--out", "report"): (0, ""),
     ("report", RUN, "--model-card"): (0, "value: 0.803"),
     ("show", REAL, "--format", "mteb", "--out", "exported"): (0, "STS12"),
-    ("check", REAL): (2, "5 of 5 scores"),
+    ("check", REAL): (2, "5 of 5 comparable scores"),
     ("import", "items.csv", "--out", "imported"): (0, "75"),
     ("published", "row", "esimcse-bert-base"): (0, "78.27"),
     ("data", "list"): (0, "STS16"),

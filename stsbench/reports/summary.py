@@ -119,8 +119,7 @@ def findings(
     for finding in sorted(significant, key=lambda finding: -finding.weight):
         if finding.is_news:
             chosen.setdefault((finding.run, finding.subject), finding)
-    # The largest finding about a task, then those about pairs, then the other tasks: their weights are not
-    # comparable.
+    # The largest finding about a task, then those about pairs, then the other tasks; weights differ in unit.
     of_tasks = [finding for finding in chosen.values() if finding.to == STANDING]
     of_pairs = [finding for finding in chosen.values() if finding.to != STANDING]
     shown = [*of_tasks[:1], *of_pairs, *of_tasks[1:]][:MOST_FINDINGS]

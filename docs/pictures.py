@@ -31,7 +31,6 @@ from stsbench.base.files import atomic_path
 HERE = Path(__file__).parent
 PLACE = HERE / "_static"
 RECORD = "pictures.json"
-WIDTH = 1280
 SCHEMES = {"light": 1, "dark": 0}
 """What Chromium calls the two preferences."""
 
@@ -59,28 +58,28 @@ class Picture:
         command: of stsbench, after its name; the paths are those of `RUNS`.
         page: what it writes and the browser opens.
         runs: the folders that it reads.
-        height: of the picture, in pixels: the first screen, or as far as the page is worth showing.
+        size: width and height of the picture in pixels, as far as the page is worth showing.
     """
 
     command: str
     page: str
     runs: tuple[str, ...]
-    height: int = 780
+    size: tuple[int, int]
 
 
 PICTURES = {
-    "report": Picture("report runs/minilm --out report", "report/index.html", ("runs/minilm",)),
+    "report": Picture("report runs/minilm --out report", "report/index.html", ("runs/minilm",), (1000, 552)),
     "explore": Picture(
         "explore sample/minilm sample/minilm-64 --out pairs.html",
         "pairs.html",
         ("sample/minilm", "sample/minilm-64"),
-        height=860,
+        (1280, 860),
     ),
     "board": Picture(
         "board runs --out board.html",
         "board.html",
         ("runs/minilm", "runs/minilm-64", "runs/minilm-cls"),
-        height=720,
+        (1280, 720),
     ),
 }
 """By the name of the pictures."""
@@ -108,7 +107,7 @@ def main() -> None:
             if options.screens:
                 take_screens(browser, name, folder / picture.page, options.screens)
                 continue
-            record[name] = taken(browser, name, folder / picture.page, picture.height) | {"commands": commands}
+            record[name] = taken(browser, name, folder / picture.page, picture.size) | {"commands": commands}
             with atomic_path(PLACE / RECORD) as path:
                 path.write_text(json.dumps(record, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     if options.screens and options.site:
@@ -125,12 +124,12 @@ def made(picture: Picture, folder: Path) -> list[str]:
     return [f"stsbench {command}" for command in (*measurements, picture.command)]
 
 
-def taken(browser: str, name: str, page: Path, height: int) -> dict[str, object]:
+def taken(browser: str, name: str, page: Path, size: tuple[int, int]) -> dict[str, object]:
     """Take the pictures of a page for the documentation; return the hashes of all, and the version."""
     images = {}
     for scheme, number in SCHEMES.items():
         image = PLACE / f"{name}-{scheme}.png"
-        take(browser, page, image, number, (WIDTH, height))
+        take(browser, page, image, number, size)
         images[image.name] = sha256(image.read_bytes()).hexdigest()
     return {"version": sb.__version__, "page": sha256(page.read_bytes()).hexdigest(), "pictures": images}
 

@@ -1,6 +1,6 @@
 """Cutoffs of a similarity: one with a guarantee, another model's, their rates, and the probability of a match."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import nan
 from typing import Any
@@ -22,12 +22,13 @@ from stsbench.statistics.seeds import generator
 
 Mask = NDArray[np.bool_]
 
-CONFIDENCE = 0.9  # the probability that a cutoff meets its target on new pairs
+CONFIDENCE = 0.9  # The probability that a cutoff meets its target on new pairs
 
 FALSE, PRECISION, RECALL = TARGETS = "false matches", "precision", "recall"
 RATES = (*TARGETS, "matched", "balanced accuracy")
 
-_FOLDS, _DRAWS, _STEPS = 5, 200, 20
+_FOLDS = 5
+_DRAWS, _STEPS = 200, 20  # Of the band of a probability, and per unit of similarity
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,8 +129,8 @@ def carried_cutoff(
     return {"value": cutoff, "low": min(low, cutoff), "high": max(high, cutoff)}
 
 
-def rates_of(pairs: LabelledPairs, matched: Mask | None) -> Mapping[str, Linear]:
-    """Returns the rates of a decision (`RATES`), undefined for None."""
+def rates_of(pairs: LabelledPairs, matched: Mask | None) -> dict[str, Linear]:
+    """Returns the `RATES` of a decision, the (n,) mask of the pairs that it matches; undefined for None."""
     if matched is None:
         return dict.fromkeys(RATES, Linear.undefined())
 

@@ -119,14 +119,14 @@ class Probes(Analysis):
         return estimates.limits(estimate, items, share=is_share, normal=is_share)
 
     def table(self) -> Tables:
-        is_own = self.frame["against"] == ""
+        is_single = self.frame["against"] == ""
         where = f"{self.frame['triples'].iloc[0]} triples"
         caption = f"Mean cosine x 100 to a paraphrase, and to the sentence with its meaning changed: {where}"
         differences = [GAP, f"{GAP}: interval", ORDER, f"{ORDER}: interval"]
         heads = {"items": "triples", ORDER: "right order %", f"{ORDER}: interval": "right order: interval"}
-        table = _by_kind(self.frame[is_own])[["kind", "model", "items", PARAPHRASE, CHANGED, *differences]]
+        table = _by_kind(self.frame[is_single])[["kind", "model", "items", PARAPHRASE, CHANGED, *differences]]
         tables = [Table(table.rename(columns=heads), caption, notes=self.notes)]
-        if len(paired := self.frame[~is_own]):
+        if len(paired := self.frame[~is_single]):
             table = _by_kind(paired)[["kind", "model", *differences]]
             caption = f"Differences x 100 to {paired['against'].iloc[0]} on the same triples"
             tables.append(Table(table.rename(columns=heads | {ORDER: "right order, points"}), caption))

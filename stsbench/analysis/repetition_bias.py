@@ -131,8 +131,8 @@ class RepetitionProbe:
         """Draws distinct queries in random order, each with a candidate; queries without one are skipped."""
         triples: list[Triple] = []
         order = map(int, rng.permutation(len(self.corpus)))
-        found = ((query, candidates) for query in order if len(candidates := self.candidates(query)))
-        for query, candidates in islice(found, queries):
+        paired = ((query, candidates) for query in order if len(candidates := self.candidates(query)))
+        for query, candidates in islice(paired, queries):
             texts = self.corpus[query], self.corpus[int(rng.choice(candidates))]
             triples.append((*texts, _repeated(*texts)))
             progress("candidates", len(triples), queries)

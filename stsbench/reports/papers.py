@@ -229,7 +229,6 @@ def _fillings(paper: Paper, runs: Runs, tolerance: float) -> list[Filling]:
 def _section(paper: Paper, filled: Iterable[Table]) -> Section:
     year = f", {paper.year}" if paper.year and str(paper.year) not in paper.venue else ""
     source = f"{paper.authors}: {paper.title}. {paper.venue}{year}. {paper.address}".rstrip()
-    # Subtitles and hashes of revisions are in the source.
     title = f"{re.split(':|, revision', paper.title)[0]} ({paper.venue})"
     return Section(f"paper-{paper.name}", title, (source, paper.note) if paper.note else (source,), tuple(filled))
 

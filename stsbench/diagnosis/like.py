@@ -86,7 +86,7 @@ class VectorSearch:
                 wide = [step for step in steps if self._changed((), (step,)).mean() > 0.5]
                 wide.sort(key=lambda step: min(row.size for row in self.machine.inputs(feed_of((step,)))))
                 pairs = [way for number, step in enumerate(wide) for way in _also((step,), wide[:number])]
-                self._consider((), pairs, progress, most=8, few=2, least=_GAIN)
+                self._consider((), pairs, progress, most=4, few=2, least=_GAIN)
             self._consider(self.best.way, _also(self.best.way, precisions), progress, most=1)
         return self.best
 

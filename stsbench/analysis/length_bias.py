@@ -72,7 +72,7 @@ class LengthBias(OfTasks):
         - `error`: the signed difference by bin (`length_difference` is the bin's mean); `relative error`: less the
           task's mean; `slope`: points of signed difference per unit of length difference;
         - on the sample, `design contrast` and `design margin`: the effect of length at equal meaning, and that of
-        meaning when length opposes it.
+          meaning when length opposes it.
 
         `Avg.` is the mean over tasks, `all tasks` all pairs together, with an intercept for each task.
 

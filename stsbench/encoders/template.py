@@ -79,7 +79,7 @@ class Template(BaseModel):
         name: as in signatures.
         title: a short description.
         texts: the texts that the model reads, with `{sentence}` for the sentence and `{mask}` for the mask token.
-        The vector is the mean over several texts.
+            The vector is the mean over several texts.
         rules: changes to the sentence: names of `RULES`, in order.
         tokenize: `together`: the whole text at once, with the tokenizer's special tokens; `apart`: the sentence
             and each piece around it separately, without special tokens except `{begin}` and `{end}` in the text.

@@ -186,7 +186,7 @@ def item_columns(
         subset: (n,) subsets; empty strings if there are none.
         item_id: (n,) ids of the items in the data.
         sides: (n,) first and (n,) second sentences; None for a missing second sentence. Only these two columns
-        determine which items are dependent.
+            determine which items are dependent.
     """
     size = len(item_id)
     return {

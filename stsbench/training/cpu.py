@@ -189,7 +189,7 @@ def passes_at_once(
         parts: the inputs of the passes.
         parameters: other tensors with a gradient.
         at_once: how many threads take the passes in turn. Gradients are added in the order of the threads, so the
-        same number of threads gives identical results.
+            same number of threads gives identical results.
     """
     groups = [range(first, len(parts), at_once) for first in range(min(at_once, len(parts)))]
     if torch.is_grad_enabled():

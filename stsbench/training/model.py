@@ -191,7 +191,7 @@ class Forward:
         graphs: the recorded passes of a GPU; None without any.
         tokens: tokens per forward pass on a CPU, instead of `chunk`; None to count sequences.
         at_once: concurrent passes on a CPU. Passes in which torch draws run one after the other, because threads
-        share its generator.
+            share its generator.
         apart: whether torch draws nothing in a pass with dropout, because NumPy draws its masks.
     """
 

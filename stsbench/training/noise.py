@@ -170,8 +170,8 @@ class Adversarial(RecipePart):
     Attributes:
         step: epsilon, the length of the step, the same on both sides.
         gradient: `own`: of the same sentences, from a clean pass before (MoCoSE's paper). `previous`: of the
-        previous step, position by position, although its sentences differ; the first step is clean (its public
-        code).
+            previous step, position by position, although its sentences differ; the first step is clean (its public
+            code).
     """
 
     step: float = Field(5e-9, gt=0)

@@ -157,7 +157,7 @@ class Target(RecipePart):
             queue (MoCoSE).
         gradient: whether the loss has a gradient through the keys, to shared modules and those of `trained`.
         trained: copies that the optimiser trains, too (MoCoSE's public code does not freeze the target's
-        projector).
+            projector).
     """
 
     modules: tuple[Literal["encoder", "head", "projector"], ...] = ("encoder", "head", "projector")

@@ -53,7 +53,7 @@ class Recipe(RecipePart):
         cuda_graphs: whether a GPU records passes by their shape and replays them; without effect on a CPU, with
             noise and with gradient caching.
         deterministic: whether a GPU uses the slower kernels that give the same bits each time; a CPU has no
-        others.
+            others.
         labelled: settings that the tables of all tasks share.
         tasks: heads that learn labels, by names of your choice.
         phases: trained one after the other; empty to train everything together.

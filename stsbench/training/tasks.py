@@ -168,7 +168,7 @@ class Phase(RecipePart):
 
     Attributes:
         takes: the names of the tasks that it trains, and `contrastive` for the objective on the corpus. An epoch
-        is one pass over the rows of the first.
+            is one pass over the rows of the first.
         epochs: how many; None for the optimiser's.
     """
 

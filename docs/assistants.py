@@ -28,7 +28,7 @@ RULES = """\
 - Start with `stsbench doctor`. Without benchmark data or a network, use `--model minilm --tasks sample`.
 - Measure once: `stsbench run --out runs/NAME` leaves a record, and every other command reads records.
 - Quote a score with its interval and its signature. Two scores are comparable only if their signatures agree
-before `||`.
+  before `||`.
 - Never call a model better from two averages: run `stsbench compare`, and quote its sentence. A claim about a
   method needs at least five seeds of each: `stsbench compare --a RUNS --b RUNS`.
 - If a number does not match a paper, run `stsbench check`, then `stsbench diagnose --claim TASK=NUMBER`, before

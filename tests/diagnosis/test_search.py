@@ -80,9 +80,9 @@ def test_explanations_are_minimal_and_the_simplest_comes_first(
 
 def test_several_numbers_must_fit_together() -> None:
     other = [[50, 50], [51, 50], [60, 50], [61, 50]]
-    found = search({"STS16": 82.00, "STS12": 51.00}, STS16=SCORES, STS12=other)
+    found = search("STS16=82.00,STS12=51.00", STS16=SCORES, STS12=other)
     assert found.explanations[0].choices == {"metric": "pearson"}
-    nothing = search({"STS16": 82.00, "STS12": 60.00}, STS16=SCORES, STS12=other)
+    nothing = search("STS16=82.00,STS12=60.00", STS16=SCORES, STS12=other)
     assert not nothing.explanations
 
 
@@ -101,7 +101,7 @@ def test_the_chance_is_the_share_of_numbers_nearby_that_as_few_changes_give() ->
     assert search("80.00", tolerance=0.1, STS16=SCORES).chance(1) == pytest.approx((0.2 + 0.1) / 4)
     # Two settings within two points on both tasks, each with a box of 0.02 by 0.02 in one of 4 by 4.
     other = [[50, 50], [51, 50], [60, 50], [61, 50]]
-    together = search({"STS16": 82.00, "STS12": 51.00}, STS16=SCORES, STS12=other)
+    together = search("STS16=82.00,STS12=51.00", STS16=SCORES, STS12=other)
     assert together.chance(1) == pytest.approx(2 * (0.02 / 4) ** 2)
     overlapping = [[80.00, 80.00], [80.05, 90.00], [60.00, 71.00], [72.00, 73.00]]
     assert search("80.00", tolerance=0.1, STS16=overlapping).chance(1) == pytest.approx(0.25 / 4)

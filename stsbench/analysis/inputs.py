@@ -189,7 +189,7 @@ class ScoredVectors:
         if not len(units):
             raise UserError(f"{model} gives every sentence of {task.task} a zero vector.")
         if (np.maximum(units.max(axis=0) - units[0], units[0] - units.min(axis=0)) < _SAME).all():
-            raise UserError(f"{model} gives all {len(units)} sentences of {task.task} one direction.")
+            raise UserError(f"{model} gives all {len(units)} sentences of {task.task} the same direction.")
         return cls(task.task, task.pairs, vectors, left, right, distinct, of_sentences)
 
 

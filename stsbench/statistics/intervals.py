@@ -217,7 +217,7 @@ def design_effect(
     the normal distribution at `level` (as Korn and Graubard 1998).
 
     Args:
-        shares: (n,) masks of pairs: those counted, and those among which they are counted.
+        shares: for each share two (n,) masks: the counted pairs, and all pairs of its denominator.
         sharing: of the n pairs.
         method: which pairs are dependent.
         level: the one-sided confidence of the bound that uses it.

@@ -38,10 +38,10 @@ def one_pair(texts: list[str]) -> Any:
 FILES = {"empty.txt": "\n\n"}
 
 MISTAKES: list[tuple[str, Callable[..., Any], dict[str, Any], str]] = [
-    ("dimensions", same, {}, "gives all 504 sentences of sample one direction"),
+    ("dimensions", same, {}, "gives all 504 sentences of sample the same direction"),
     ("dimensions", zero, {}, "every sentence of sample a zero vector"),
-    ("dimensions", narrow, {}, "gives all 504 sentences of sample one direction"),
-    ("hubness", same, {}, "gives all 504 sentences of sample one direction"),
+    ("dimensions", narrow, {}, "gives all 504 sentences of sample the same direction"),
+    ("hubness", same, {}, "gives all 504 sentences of sample the same direction"),
     ("hubness", plain, {"k": 503}, "503 neighbours: sample has 504"),
     ("length-collapse", zero, {}, "every sentence of sample a zero vector"),
     ("length-collapse", one_pair, {}, "sample has no two unrelated sentences of similar length"),

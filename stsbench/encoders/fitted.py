@@ -253,7 +253,7 @@ class FittedEncoder(Wrapper):
 
     @cached_property
     def identity(self) -> Identity:
-        """Everything that the vectors depend on: that of the model's vectors, and the map.
+        """Everything that the vectors depend on, which is that of the model's vectors and the map.
 
         Raises:
             UserError: if the model is not the one that it was fitted for.

@@ -64,7 +64,7 @@ class Identity:
 
     @property
     def normalize(self) -> bool:
-        """Whether vectors are scaled to unit length: your choice, or else the model's."""
+        """Whether vectors are scaled to unit length, by your choice or else by the model's."""
         return self.normalizes if self.use.normalize is None else self.use.normalize
 
     @property

@@ -103,7 +103,9 @@ def test_a_fit_is_measured_and_its_record_names_it(tiny_bert, tmp_path, toy_data
     known = toy.pairs["sentence1"].tolist()
     found = vectors_in(record, [*known, "a new one"]).each()[: len(known)]
     np.testing.assert_allclose(found, vectors_of(fitted.folder, known))
-    diagnosis = sb.diagnose(sb.load(fitted.folder), 99.99, tasks=toy)
+    columns = {"sentence1": "sentence1", "sentence2": "sentence2", "gold": "score"}
+    toy.pairs[[*columns]].rename(columns=columns).to_csv(tmp_path / "toy.tsv", sep="\t", index=False)
+    diagnosis = sb.diagnose(sb.load(fitted.folder), 99.99, data=tmp_path / "toy.tsv")
     assert any("has no poolings or maximum lengths" in note for note in diagnosis.notes)
 
 

@@ -88,12 +88,12 @@ class DiagnosisData:
         return [sentence for pairs in self.sets for sentence in sentences_in(pairs.data)]
 
 
-def choose_tasks(claim: Claim, tasks: str, data: str | Path | None) -> list[str | StsData]:
+def choose_tasks(claim: Claim, tasks: str, data: str | Path | StsData | None) -> list[str | StsData]:
     """Returns the tasks to score, in the papers' order."""
     if data is not None:
         if claim.tasks != ("",):
             raise UserError("a claim about your own data is a single number: leave out the names of tasks.")
-        return [load_pairs(Path(data).expanduser())]
+        return [data if isinstance(data, StsData) else load_pairs(Path(data).expanduser())]
     if claim.tasks != ("",) and AVERAGE not in claim.tasks:
         return [task for task in dict.fromkeys([*STS_TASKS, *claim.tasks]) if task in claim.tasks]
     chosen: dict[str, None] = {}

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.data.sentences import sentences_in
+from stsbench.data.tables import StsData
 from stsbench.diagnosis.axes import (
     AGGREGATION,
     MAX_LENGTH,
@@ -253,7 +254,7 @@ def diagnose(
     claim: str | float,
     *,
     tasks: str = "sts",
-    data: str | Path | None = None,
+    data: str | Path | StsData | None = None,
     data_dirs: Sequence[str | Path] = (),
     protocol: Protocol | None = None,
     tolerance: float | None = None,

@@ -306,8 +306,7 @@ def diagnose_vectors(
     search = VectorSearch(Machine(_readable(encoder), chosen), vectors, rows, other=(), ends=ends)
     best, yours = search.run(progress), search.default
     if other is not None and not search.agree(best).all():
-        name = other.identity.name if isinstance(other, Encoder) else other
-        step = Step("model", f"uses {name}")
+        step = Step("model", f"uses {other.identity.name if isinstance(other, Encoder) else other}")
         second = VectorSearch(Machine(_readable(other), chosen), vectors, rows, other=(step,), ends=ends + budget)
         if (nearest := second.run(progress)).gain(best) >= _GAIN:
             search, best = second, nearest

@@ -89,7 +89,7 @@ def score(encoder: Any, data: StsData, **choices: Any) -> str:
 
 def diagnose(encoder: Any, claim: str, data: StsData, **options: Any) -> Diagnosis:
     same = {"protocol": PEARSON, "tolerance": 0.0005, "lengths": [], "use_cache": False}
-    return sb.diagnose(encoder, claim, tasks=data, **same | options)
+    return sb.diagnose(encoder, claim, data=data, **same | options)
 
 
 def changes(diagnosis: Diagnosis) -> dict[str, str]:

@@ -136,11 +136,11 @@
     }
     return [...rows.values()];
   };
-  const value = ([item, ...others], name) => {
+  const valueOf = ([item, ...others], name) => {
     if (isText(name)) return word(name, item);
     return others.reduce((sum, other) => (/^(gain|influence)/.test(name) ? sum + columns[name][other] : sum), columns[name][item]);
   };
-  const sorted = (rows) => (state.sort ? Table.sorted(rows, state.sort, value) : rows);
+  const sorted = (rows) => (state.sort ? Table.sorted(rows, state.sort, valueOf) : rows);
 
   const sumOf = (items, name) => items.reduce((sum, item) => sum + columns[name][item], 0) / chosen().tasks.length;
   const tell = (items) => {
@@ -169,7 +169,7 @@
   const cell = (name, row) => {
     const field = make("td", "", { className: name.startsWith("missed") ? "text missed" : isText(name) ? "text" : "num", dir: "auto" });
     field.dataset.name = heading[name];
-    field.append(make("span", isText(name) ? value(row, name) : number(value(row, name), decimals[name])));
+    field.append(make("span", isText(name) ? valueOf(row, name) : number(valueOf(row, name), decimals[name])));
     return field;
   };
   const head = (list) => {
@@ -218,7 +218,7 @@
       pair.append(...texts.map((text, side) => marked(text, texts[1 - side] ?? text)));
     }
     const facts = make("dl", "", { className: "facts" });
-    facts.append(...list.filter((name) => !isText(name) || word(name, item)).flatMap((name) => [make("dt", heading[name]), make("dd", isText(name) ? word(name, item) : number(columns[name][item], decimals[name]), { dir: "auto", className: name.startsWith("missed") ? "long" : "" })]));
+    facts.append(...list.flatMap((name) => isText(name) && !word(name, item) ? [] : [make("dt", heading[name]), make("dd", isText(name) ? word(name, item) : number(columns[name][item], decimals[name]), { dir: "auto", className: name.startsWith("missed") ? "long" : "" })]));
     pair.append(facts);
     if (!isRanked()) return;
     const task = columns.task[item], all = Array.from({ length: data.tasks[task].size }, (_, i) => from[task] + i);
@@ -440,11 +440,10 @@
 
   const table = () => {
     const list = shown(), heads = ["Item", ...(data.sentences ? ["Sentence 1", "Sentence 2"] : []), ...list.map((name) => heading[name])];
-    const rows = sorted(Array.from(filtered(), (item) => [item])).map(([item]) => [
-      columns.item_id[item],
-      ...(data.sentences ? [0, 1].map((side) => data.sentences[sidesOf(item)[side]] ?? "") : []),
-      ...list.map((name) => (isText(name) ? word(name, item) : Number.isNaN(columns[name][item]) ? "" : String(columns[name][item]))),
-    ]);
+    const rows = sorted(Array.from(filtered(), (item) => [item])).map(([item]) => [columns.item_id[item]].concat(
+      data.sentences ? [0, 1].map((side) => data.sentences[sidesOf(item)[side]] ?? "") : [],
+      list.map((name) => (isText(name) ? word(name, item) : Number.isNaN(columns[name][item]) ? "" : String(columns[name][item]))),
+    ));
     return [heads, ...rows];
   };
   Table.files("pairs", table);

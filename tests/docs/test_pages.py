@@ -129,10 +129,7 @@ REAL = [pytest.mark.long, pytest.mark.shared, pytest.mark.minilm]
     [
         pytest.param("tutorial", "## Why is it off?\n", marks=[pytest.mark.slow, pytest.mark.minilm]),
         pytest.param("tutorial", None, marks=[pytest.mark.long, pytest.mark.minilm]),
-        *(
-            pytest.param(name, None, marks=REAL)
-            for name in ("why-numbers-differ", "how-to/diagnose", "how-to/mteb")
-        ),
+        pytest.param("how-to/diagnose", None, marks=REAL),
     ],
 )
 def test_a_page_prints_what_it_says(

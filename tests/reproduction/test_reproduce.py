@@ -192,7 +192,7 @@ def test_cells_that_are_trainings_of_their_own_fill_row_and_column(
     assert len(serial) == 5
     filled = {(cell.row, cell.column) for cell in found.cells if cell.runs}
     assert filled == {("initial-quarter", f"queue-{size}") for size in (128, 256, 512, 1024, 4096)}
-    assert "initial-quarter" in str(found)
+    assert "Queue size and its initial share" in str(found)
     assert any("One seed does not show" in note for note in found.notes)
     by_claim = {answer.claim.name: answer for answer in found.answers}
     # A step or two collapse nothing; and what one seed shows is of its checkpoints alone.

@@ -14,7 +14,7 @@ from stsbench.base.machine import source_date
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
 from stsbench.diagnosis.like import diagnose_vectors
-from stsbench.encoders.load import Model
+from stsbench.encoders.load import Model, load
 from stsbench.judging.compare import compare
 from stsbench.judging.comparison import difference_text
 from stsbench.judging.published import AUTO, TOLERANCE, check_published, known_checkpoint, rows_to_check
@@ -106,7 +106,7 @@ def report(
     keep_colours(list(named))
     how = Intervals(interval)
     checks, unchecked = _checks(named, against, tolerance)
-    likened = [] if like is None else [likenesses(named, like, progress)]
+    likened = [] if like is None else [likenesses(named, load(like), progress)]
     parts = [verdicts(checks, unchecked, tolerance), *map(Filled, likened)]
     kinds = None
     differences: dict[str, str] = {}

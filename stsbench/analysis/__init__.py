@@ -1,4 +1,4 @@
-"""Analyses of what is behind a score, one file each, listed here in the order of the documentation.
+"""Analyses of the causes of a score, one file each, listed here in the order of the documentation.
 
 `base.py` defines the parts of an analysis; the command line, `explain`, reports and the documentation find all
 analyses in `ANALYSES`.

@@ -1,4 +1,4 @@
-"""Ways of using a checkpoint that can be told only from its vectors, and the vectors of each.
+"""Ways of using a checkpoint that only its vectors reveal, and the vectors of each.
 
 `Machine.steps` lists them: words, and the fields of `Feed` that they set. To add a cause, add an entry there.
 """

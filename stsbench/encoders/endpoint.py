@@ -43,7 +43,7 @@ _REMEDY = "write the address as http://127.0.0.1:8000/v1#NAME"
 
 
 class RefusedError(UserError):
-    """The server refuses `text`, maybe as it is too long."""
+    """The server rejects `text`, perhaps because it is too long."""
 
     def __init__(self, message: str, text: str) -> None:
         super().__init__(message)

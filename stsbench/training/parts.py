@@ -17,7 +17,7 @@ def _with_kind(value: Any) -> Any:
 
 
 BY_KIND = BeforeValidator(_with_kind)
-"""Lets a bare name stand for a part without arguments: `identity` is `{kind: identity}`."""
+"""Reads a bare name as a part without arguments: `identity` is `{kind: identity}`."""
 
 
 class Corpus(RecipePart):

@@ -1,6 +1,5 @@
 """Downloading data: fetch, check, unpack, check again, put in place."""
 
-import hashlib
 import lzma
 import os
 import shutil
@@ -14,7 +13,6 @@ from urllib.parse import quote
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path, sha256_of, writing
 from stsbench.base.progress import Progress, silent
-from stsbench.base.web import patient_session
 from stsbench.data.catalogue import CatalogueFile, Source, data_sets, source, sources
 from stsbench.data.reading import Place, data_cache, root_in
 
@@ -22,6 +20,9 @@ HUB = "https://huggingface.co"
 
 TIMEOUT = (10.0, 60.0)
 """Seconds to connect, and to wait for more data."""
+
+RETRIES = 3
+"""Retries of a download that failed or has another hash, after 1, 2 and 3 seconds."""
 
 _CHUNK = 1 << 18
 _BY_HAND = "try again, or download it by hand and set STSBENCH_DATA to its folder"
@@ -102,25 +103,44 @@ def download(url: str, target: Path, sha256: str | None, progress: Progress = si
     Raises:
         UserError: if the server cannot be reached or rejects the request, or the hash differs.
     """
+    import pooch
     import requests
 
-    digest, done = hashlib.sha256(), 0
-    with patient_session() as session, atomic_path(target) as path, path.open("wb") as stream:
+    pooch.get_logger().setLevel("WARNING")  # its other lines name temporary files
+    bar = _Bar(f"downloading {target.name}", progress)
+    # A compressed answer would make byte counts meaningless.
+    getter = pooch.HTTPDownloader(bar, _CHUNK, timeout=TIMEOUT, headers={"Accept-Encoding": "identity"})
+    with atomic_path(target) as path:
+        name, mode = path.name, path.stat().st_mode
+        path.unlink()
+        files = pooch.create(path.parent, "", registry={name: sha256}, urls={name: url}, retry_if_failed=RETRIES)
         try:
-            # A compressed answer would make byte counts meaningless.
-            response = session.get(url, stream=True, timeout=TIMEOUT, headers={"Accept-Encoding": "identity"})
-            response.raise_for_status()
-            total = int(response.headers.get("Content-Length", 0))
-            for chunk in response.iter_content(_CHUNK):
-                stream.write(chunk)
-                digest.update(chunk)
-                done += len(chunk)
-                progress(f"downloading {target.name}", done, total)
-        except (requests.RequestException, ValueError) as error:
+            files.fetch(name, downloader=getter)
+        except requests.RequestException as error:
             reason = "no connection" if isinstance(error, requests.ConnectionError) else error
             raise UserError(f"cannot download {url} ({reason}): {_BY_HAND}.") from error
-        if sha256 not in {None, digest.hexdigest()}:
-            raise UserError(f"{url} is not the catalogued file (expected SHA-256 {sha256}): {_BY_HAND}.")
+        except ValueError as error:
+            raise UserError(
+                f"{url} is not the catalogued file (expected SHA-256 {sha256}): {_BY_HAND}."
+            ) from error
+        path.chmod(mode)  # pooch's files can be read by their owner only
+
+
+class _Bar:
+    """A progress bar for pooch, which reports whole chunks, and the total again at the end."""
+
+    def __init__(self, stage: str, progress: Progress) -> None:
+        self.total = 0
+        self._stage, self._progress, self._done = stage, progress, 0
+
+    def update(self, size: int) -> None:
+        self._done += size
+        self._progress(self._stage, min(self._done, self.total or self._done), self.total)
+
+    def reset(self) -> None:
+        self._done = 0
+
+    close = reset  # a second try begins again
 
 
 def _get_files(chosen: Source, expected: Sequence[CatalogueFile], folder: Path, progress: Progress) -> Fetched:

@@ -19,7 +19,6 @@ import numpy as np
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import fingerprint
-from stsbench.base.web import BUSY, RETRIES, patient_session
 from stsbench.base.words import suggestion
 from stsbench.encoders.prompts import SidedEncoder, in_sides, prompts_as_texts
 from stsbench.encoders.protocol import ENDPOINT, FloatMatrix, Identity, OwnPooling, TokenSequence, as_float32
@@ -33,6 +32,11 @@ KEYS = ("STSBENCH_API_KEY", "OPENAI_API_KEY")
 
 TIMEOUT = (10.0, 300.0)
 """Seconds to connect, and to wait for an answer."""
+
+RETRIES, PAUSE, LONGEST_PAUSE = 6, 0.5, 60
+"""Retries; the seconds before the second one, which then double; and the longest `Retry-After` to obey."""
+
+BUSY = (408, 429, 502, 503, 504)
 
 AT_ONCE, SENTENCES = 8, 32
 """Concurrent requests, and the maximum number of sentences in a request, TEI's default limit."""
@@ -215,7 +219,15 @@ class EndpointEncoder(OwnPooling):
 
     @cached_property
     def _session(self) -> "Session":
-        session: Session = patient_session(AT_ONCE)
+        import requests
+        from urllib3.util import Retry
+
+        times: dict[str, Any] = {"total": RETRIES, "connect": 2, "read": 1, "other": 0, "backoff_factor": PAUSE}
+        which: dict[str, Any] = {"status_forcelist": BUSY, "allowed_methods": None, "raise_on_status": False}
+        retry = Retry(**times, **which, retry_after_max=LONGEST_PAUSE)
+        session = requests.Session()
+        for scheme in ("http://", "https://"):
+            session.mount(scheme, requests.adapters.HTTPAdapter(pool_maxsize=AT_ONCE, max_retries=retry))
         session.auth = self._sign  # without it, requests takes a password from ~/.netrc
         return session
 

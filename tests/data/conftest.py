@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from time import sleep
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ PAIRS = "the kettle sings .\tthe kettle whistles .\nan owl naps .\ta bus leaves 
 def _no_mirror_no_proxy_no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.delenv("HF_ENDPOINT", raising=False)
-    monkeypatch.setattr("stsbench.base.web.PAUSE", 0.0)
+    monkeypatch.setattr("pooch.core.time", SimpleNamespace(sleep=lambda _: None))
 
 
 @pytest.fixture

@@ -46,6 +46,8 @@ def test_a_file_arrives_complete_after_a_redirect_refusals_and_a_delay(site, tar
     download(url, target, SHA256, lambda *now: calls.append(now))
     assert target.read_bytes() == BODY
     assert [path.name for path in target.parent.iterdir()] == ["file.bin"]
+    (target.parent / "plain").touch()
+    assert target.stat().st_mode == (target.parent / "plain").stat().st_mode
     assert calls[-1] == ("downloading file.bin", len(BODY), len(BODY))
 
 

@@ -24,7 +24,7 @@ KEY = "sk-planted-key-7"
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr("stsbench.base.web.PAUSE", 0.0)
+    monkeypatch.setattr("stsbench.encoders.endpoint.PAUSE", 0.0)
     for name in endpoint.KEYS:
         monkeypatch.delenv(name, raising=False)
 

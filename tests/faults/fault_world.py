@@ -120,7 +120,7 @@ def files_below(folder: Path) -> dict[str, bytes]:
 
 
 def _child(pipe: Any, words: tuple[str, ...], root: str, fault: dict[str, int]) -> None:
-    importlib.import_module("stsbench.base.web").PAUSE = 0.0  # between attempts to reach a server
+    importlib.import_module("stsbench.encoders.endpoint").PAUSE = 0.0  # between attempts to reach a server
     sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115
     sys.stdout = out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     sys.stderr = err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace")

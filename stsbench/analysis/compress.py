@@ -16,7 +16,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.words import listed
 from stsbench.cli.options import LARGEST
 from stsbench.data.corpus import load_corpus
-from stsbench.data.tables import FOLDED, folded_ids
+from stsbench.data.tables import FOLDED, folded_ids, shared_ids
 from stsbench.records.kinds import AVERAGE
 from stsbench.render.table import Table, Tables, interval, note_of
 from stsbench.scoring.settings import MARGIN, require_margin
@@ -131,8 +131,8 @@ class Compress(OfVectors):
             )
         embedded = self.embedded(record, subject, tasks)
         pairs = np.concatenate([of_task.rows.reshape(2, -1) for of_task in embedded], axis=1)
-        seen = np.isin(folded_ids(others), np.concatenate([task.pairs[side] for task in tasks for side in FOLDED]))
-        calibration = [text for text, is_seen in zip(others, seen.tolist(), strict=True) if not is_seen]
+        scored = np.concatenate([task.pairs[side] for task in tasks for side in FOLDED])
+        calibration = np.array(others, dtype=object)[~shared_ids(folded_ids(others), scored).mask].tolist()
         of_others = vectors_of(subject, calibration, self.progress).each()
         return PairedVectors(tasks, embedded[0].vectors, pairs, of_others)
 

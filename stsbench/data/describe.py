@@ -26,7 +26,7 @@ from stsbench.data.catalogue import (
 )
 from stsbench.data.layouts import read_catalogued
 from stsbench.data.reading import bundled_root, places, remedy, root_in
-from stsbench.data.tables import DataOverview, StsData, folded_ids, load_pairs, unordered_pairs
+from stsbench.data.tables import DataOverview, StsData, folded_ids, load_pairs, pair_ids
 from stsbench.render.table import Table, Tables
 from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.intervals import detectable, difference_error
@@ -62,9 +62,9 @@ def describe(data: str | Path, *, subset_column: str = "subset", data_dirs: Sequ
     name = pairs.task if pairs.split in {"all", "test"} else f"{pairs.task}:{pairs.split}"
     gold = pairs.pairs["gold"].to_numpy()
     sides = [pairs.pairs[side].tolist() for side in ("sentence1", "sentence2")]
-    ids = [folded_ids(side) for side in sides]
+    ids = np.array([folded_ids(side) for side in sides])
     rows = [
-        *_counted(pairs.pairs, sides, unordered_pairs(*ids)),
+        *_counted(pairs.pairs, sides, ids),
         *_scored(gold),
         *_depending(Sharing.of(*ids)),
     ]
@@ -91,19 +91,18 @@ def _read(data: str | Path, subset_column: str, data_dirs: Sequence[Path]) -> St
     return load_sts(task, split or "test", text or data_set(task).usual_text, data_dirs)
 
 
-def _counted(table: pd.DataFrame, sides: Sequence[Sequence[str]], edges: Sequence[tuple[int, int]]) -> _Numbers:
+def _counted(table: pd.DataFrame, sides: Sequence[Sequence[str]], ids: NDArray[np.uint64]) -> _Numbers:
     words = np.array([[len(text.split()) for text in side] for side in sides], dtype=np.float64)
     characters = np.array([len(text) for side in sides for text in side], dtype=float)
-    numbers = {edge: number for number, edge in enumerate(dict.fromkeys(edges))}
-    by_edge = table["gold"].groupby(np.array([numbers[edge] for edge in edges]))
+    by_pair = table["gold"].groupby(pair_ids(*ids))
     return [
         ("pairs", "all", len(table)),
         ("pairs", "subsets", len(set(table["subset"]))),
-        ("pairs", "repeated", int((by_edge.transform("size") > 1).sum())),
-        ("pairs", "repeated with other scores", int((by_edge.transform("nunique") > 1).sum())),
-        ("pairs", "of one sentence twice", sum(low == high for low, high in edges)),
+        ("pairs", "repeated", int((by_pair.transform("size") > 1).sum())),
+        ("pairs", "repeated with other scores", int((by_pair.transform("nunique") > 1).sum())),
+        ("pairs", "of one sentence twice", int((ids[0] == ids[1]).sum())),
         ("sentences", "distinct", len(set(sides[0]) | set(sides[1]))),
-        ("sentences", "distinct by letters and digits", len({sentence for edge in edges for sentence in edge})),
+        ("sentences", "distinct by letters and digits", len(np.unique(ids))),
         *_spread("words of a sentence", words.ravel()),
         *_spread("difference in words", np.abs(words[0] - words[1])),
         *_spread("characters of a sentence", characters),

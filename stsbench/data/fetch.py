@@ -107,15 +107,23 @@ def download(url: str, target: Path, sha256: str | None, progress: Progress = si
     import requests
 
     pooch.get_logger().setLevel("WARNING")  # its other lines name temporary files
-    bar = _Bar(f"downloading {target.name}", progress)
-    # A compressed answer would make byte counts meaningless.
-    getter = pooch.HTTPDownloader(bar, _CHUNK, timeout=TIMEOUT, headers={"Accept-Encoding": "identity"})
+
+    def write(url: str, file: str, _: object) -> None:
+        # A compressed answer would make byte counts meaningless.
+        answer = requests.get(url, stream=True, timeout=TIMEOUT, headers={"Accept-Encoding": "identity"})
+        with answer, Path(file).open("wb") as stream:
+            answer.raise_for_status()
+            total = int(answer.headers.get("Content-Length", 0))
+            for chunk in answer.iter_content(_CHUNK):
+                stream.write(chunk)
+                progress(f"downloading {target.name}", stream.tell(), total)
+
     with atomic_path(target) as path:
         name, mode = path.name, path.stat().st_mode
         path.unlink()
         files = pooch.create(path.parent, "", registry={name: sha256}, urls={name: url}, retry_if_failed=RETRIES)
         try:
-            files.fetch(name, downloader=getter)
+            files.fetch(name, downloader=write)
         except requests.RequestException as error:
             reason = "no connection" if isinstance(error, requests.ConnectionError) else error
             raise UserError(f"cannot download {url} ({reason}): {_BY_HAND}.") from error
@@ -124,23 +132,6 @@ def download(url: str, target: Path, sha256: str | None, progress: Progress = si
                 f"{url} is not the catalogued file (expected SHA-256 {sha256}): {_BY_HAND}."
             ) from error
         path.chmod(mode)  # pooch's files can be read by their owner only
-
-
-class _Bar:
-    """A progress bar for pooch, which reports whole chunks, and the total again at the end."""
-
-    def __init__(self, stage: str, progress: Progress) -> None:
-        self.total = 0
-        self._stage, self._progress, self._done = stage, progress, 0
-
-    def update(self, size: int) -> None:
-        self._done += size
-        self._progress(self._stage, min(self._done, self.total or self._done), self.total)
-
-    def reset(self) -> None:
-        self._done = 0
-
-    close = reset  # a second try begins again
 
 
 def _get_files(chosen: Source, expected: Sequence[CatalogueFile], folder: Path, progress: Progress) -> Fetched:

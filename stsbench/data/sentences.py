@@ -5,14 +5,15 @@ and pairs `overlap` counts.
 """
 
 import hashlib
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations_with_replacement, product
+from itertools import combinations_with_replacement, product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_labelled, load_sts
@@ -27,7 +28,7 @@ from stsbench.data.catalogue import (
 )
 from stsbench.data.corpus import SAMPLE, is_header, load_corpus, require_room_for
 from stsbench.data.rows import TABLES, number, open_rows, suffix_of
-from stsbench.data.tables import IDS, LETTERS, RELEASED, DataOverview, LabelledData, StsData, unordered_pairs
+from stsbench.data.tables import IDS, LETTERS, RELEASED, DataOverview, LabelledData, StsData, pair_ids, shared_ids
 from stsbench.render.formats import unique_labels
 from stsbench.render.table import Table, Tables
 
@@ -251,11 +252,11 @@ def overlap(
     [['sample', 'corpus sample', 'sentences', 'as released', 1],
      ['sample', 'corpus sample', 'sentences', 'letters and digits', 1]]
     """
-    sets = [(texts.name, _keys(texts)) for texts in read_sets(tasks or ["sts"], data_dirs)]
+    sets = [(texts.name, _ids(texts)) for texts in read_sets(tasks or ["sts"], data_dirs)]
     labels = unique_labels([Path(corpus).name for corpus in corpora])
     # A corpus may have the name of a task.
     read = [
-        (f"corpus {label}", _keys(read_corpus_set(corpus, columns)))
+        (f"corpus {label}", _ids(read_corpus_set(corpus, columns)))
         for label, corpus in zip(labels, corpora, strict=True)
     ]
     compared = product(sets, read) if read else combinations_with_replacement(sets, 2)
@@ -290,42 +291,35 @@ def _wide(rows: pd.DataFrame) -> pd.DataFrame:
     return frame.astype(dict.fromkeys(counted, "Int64"))
 
 
-_Keys = dict[tuple[str, str], list[Collection[object]]]
-"""For each unit and way of comparing, the content of each row as ids: its pair, or its one or two sentences."""
+_Ids = dict[tuple[str, str], NDArray[np.uint64]]
+"""For each unit and way of comparing, the ids of each row, (n, k): its pair, or its one or two sentences."""
 
 
-def _keys(texts: Sentences) -> _Keys:
-    keys: _Keys = {}
+def _ids(texts: Sentences) -> _Ids:
+    ids: _Ids = {}
     for same, ids_of in IDS.items():
-        first = ids_of(texts.first)
-        pairs = unordered_pairs(first, first if texts.second is None else ids_of(texts.second))
-        keys[SENTENCES, same] = [set(pair) for pair in pairs]
-        if texts.second is not None:
-            keys[PAIRS, same] = [(pair,) for pair in pairs]
-    return keys
+        sides = [ids_of(side) for side in (texts.first, texts.second) if side is not None]
+        ids[SENTENCES, same] = np.stack(sides, axis=1)
+        if len(sides) > 1:
+            ids[PAIRS, same] = pair_ids(*sides)[:, np.newaxis]
+    return ids
 
 
-def _compare(a: tuple[str, _Keys], b: tuple[str, _Keys]) -> list[dict[str, Any]]:
-    (name_a, keys_a), (name_b, keys_b) = a, b
-    is_within = keys_a is keys_b
-    rows = []
-    for unit, same in product((SENTENCES, PAIRS), IDS):
-        # Sentences repeat in pairs by design.
-        if (
-            (unit, same) not in keys_a
-            or (unit, same) not in keys_b
-            or (is_within and unit == SENTENCES and (PAIRS, same) in keys_a)
-        ):
-            continue
-        sides = keys_a[unit, same], keys_b[unit, same]
-        counts = [Counter(chain.from_iterable(side)) for side in sides]
-        shared = counts[0].keys() & counts[1].keys()
+def _compare(a: tuple[str, _Ids], b: tuple[str, _Ids]) -> Iterator[dict[str, Any]]:
+    (name_a, ids_a), (name_b, ids_b) = a, b
+    is_within = ids_a is ids_b
+    keys = [key for key in product((SENTENCES, PAIRS), IDS) if key in ids_a and key in ids_b]
+    # Within a set of pairs, sentences repeat by design.
+    for unit, same in keys[-len(IDS) :] if is_within else keys:
+        rows = ids_a[unit, same], ids_b[unit, same]
         if is_within:
-            shared = {key for key, times in counts[0].items() if times > 1}
-        concerned = [sum(any(key in shared for key in row) for row in side) for side in sides]
-        rows.append(
+            distinct, times = np.unique(rows[0], return_counts=True)
+            rows = rows[0], distinct[times > 1]
+        of_a = shared_ids(*rows)
+        of_b = of_a if is_within else shared_ids(*rows[::-1])
+        yield (
             {"a": name_a, "b": name_b, "unit": unit, "same": same}
-            | {"distinct a": len(counts[0]), "distinct b": len(counts[1])}
-            | {"shared a": len(shared), "shared b": len(shared), "rows a": concerned[0], "rows b": concerned[1]}
+            | {"distinct a": of_a.distinct, "distinct b": of_b.distinct}
+            | {"shared a": of_a.count, "shared b": of_b.count}
+            | {f"rows {side}": int(of.mask.any(axis=1).sum()) for side, of in (("a", of_a), ("b", of_b))}
         )
-    return rows

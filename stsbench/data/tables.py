@@ -3,7 +3,7 @@
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -50,8 +50,8 @@ def sentence_ids(texts: Iterable[str]) -> NDArray[np.uint64]:
     >>> sentence_ids(["a dog .", "a cat .", "a dog ."]).tolist()
     [8607547623772946423, 15204855711231983037, 8607547623772946423]
     """
-    digests = b"".join([hashlib.sha256(text.encode(errors="surrogatepass")).digest()[:8] for text in texts])
-    return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
+    digests = (hashlib.sha256(text.encode(errors="surrogatepass")).digest() for text in texts)
+    return np.fromiter((int.from_bytes(digest[:8], "little") for digest in digests), dtype=np.uint64)
 
 
 def folded_ids(texts: Iterable[str]) -> NDArray[np.uint64]:
@@ -85,38 +85,38 @@ def id_columns(first: Iterable[str], second: Iterable[str | None]) -> dict[str, 
     return {name: ids_of(side) for names, ids_of in ways for name, side in zip(names, (left, right), strict=True)}
 
 
-def unordered_pairs(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> list[tuple[int, int]]:
-    """Returns the two ids of each pair, the lower one first.
+def pair_ids(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Returns the ids of n pairs, (n,), from those of their sentences, in either order.
 
     >>> ids = sentence_ids(["a dog .", "a cat ."])
-    >>> unordered_pairs(ids, ids[::-1])[0] == unordered_pairs(ids, ids[::-1])[1]
-    True
+    >>> len(np.unique(pair_ids(ids, ids[::-1])))
+    1
     """
-    low, high = np.minimum(first, second).tolist(), np.maximum(first, second).tolist()
-    return list(zip(low, high, strict=True))
+    return first + second
 
 
-def sentences_met(texts: Iterable[str], sets: Mapping[str, Iterable[str]]) -> dict[str, tuple[int, int, int]]:
-    """Counts the sentences of some sets, without those that have no letters and digits, in a corpus.
+class Shared(NamedTuple):
+    """Which ids are in a corpus: a mask, the number of distinct ids, and the number of those in the corpus."""
 
-    Returns:
-        For each set the number of distinct sentences in the corpus and in all, both by letters and digits, and the
-        number in the corpus as released, except for whitespace at the ends.
+    mask: NDArray[np.bool_]
+    distinct: int
+    count: int
 
-    >>> sentences_met(["It 's a dog .", "rain"], {"test": ["It's a dog.", "A cat."]})
-    {'test': (1, 2, 0)}
+
+def shared_ids(ids: NDArray[np.uint64], corpus: NDArray[np.uint64]) -> Shared:
+    """Returns which sentences, or pairs, are in a corpus; both as ids of the same kind.
+
+    Args:
+        ids: ids in an array of any shape, which is that of the mask.
+        corpus: the ids of the corpus, in any shape.
+
+    >>> ids = folded_ids(["It's a dog.", "A cat.", "it's a dog"])
+    >>> mask, distinct, count = shared_ids(ids, folded_ids(["It 's a dog .", "rain"]))
+    >>> mask.tolist(), distinct, count
+    ([True, False, True], 2, 1)
     """
-    released = {name: {text.strip() for text in members} for name, members in sets.items()}
-    letters = {name: set(filter(None, map(same_letters, members))) for name, members in released.items()}
-    wanted_released, wanted_letters = (set[str]().union(*keys.values()) for keys in (released, letters))
-    as_released, by_letters = set[str](), set[str]()
-    for text in texts:
-        as_released |= {text.strip()} & wanted_released
-        by_letters |= {same_letters(text)} & wanted_letters
-    return {
-        name: (len(members & by_letters), len(members), len(released[name] & as_released))
-        for name, members in letters.items()
-    }
+    mask = np.isin(ids, corpus)
+    return Shared(mask, len(np.unique(ids)), len(np.unique(ids[mask])))
 
 
 Status = Literal["verified", "unverified", "modified", "user"]
@@ -304,8 +304,8 @@ def _notes(pairs: pd.DataFrame, path: Path) -> Iterator[str]:
         quoted = sum(len(text) > 1 and text[0] == text[-1] == '"' for side in sides for text in side)
         if quoted:
             yield f"{path.name}: {quoted:,} sentences are in quotes, which are read as text; in .csv they are not."
-    both = unordered_pairs(*map(sentence_ids, sides))
-    repeated = len(both) - len(set(both))
+    both = pair_ids(*map(sentence_ids, sides))
+    repeated = len(both) - len(np.unique(both))
     if repeated:
         yield (
             f"{path.name}: {repeated:,} of {len(both):,} rows repeat the sentences of an earlier row, in either "

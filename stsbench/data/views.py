@@ -18,7 +18,7 @@ from stsbench.data.benchmarks import load_sts
 from stsbench.data.catalogue import SENTEVAL, data_sets, paper_tasks
 from stsbench.data.corpus import corpus_file
 from stsbench.data.sentences import read_corpus_set
-from stsbench.data.tables import FileRead, StsData, combined_sha256, folded_ids, unordered_pairs
+from stsbench.data.tables import FileRead, StsData, combined_sha256, folded_ids, pair_ids, shared_ids
 
 OVERLAP = "overlap"
 """The name of the view without the pairs of other tasks."""
@@ -112,9 +112,9 @@ def _in_earlier(data: StsData, data_dirs: Sequence[Path]) -> _Exclusion:
         names = names[: names.index(data.task)]
     texts = [data.text if data.text in data_sets()[name].texts else SENTEVAL for name in names]
     earlier = [load_sts(name, "test", text, data_dirs) for name, text in zip(names, texts, strict=True)]
-    known = {pair for task in earlier for pair in _pairs(task)}
+    known = [pair for task in earlier for pair in pair_ids(*_sides(task)).tolist()]
     return _Exclusion(
-        np.array([pair in known for pair in _pairs(data)], dtype=bool),
+        shared_ids(pair_ids(*_sides(data)), np.array(known, dtype=np.uint64)).mask,
         "are pairs of an earlier task",
         OVERLAP,
         [file for task in earlier for file in task.files],
@@ -122,16 +122,15 @@ def _in_earlier(data: StsData, data_dirs: Sequence[Path]) -> _Exclusion:
     )
 
 
-def _pairs(data: StsData) -> list[tuple[int, int]]:
-    return unordered_pairs(*(folded_ids(data.pairs[side]) for side in ("sentence1", "sentence2")))
+def _sides(data: StsData) -> NDArray[np.uint64]:
+    return np.array([folded_ids(data.pairs[side]) for side in ("sentence1", "sentence2")])
 
 
-def _read_corpus(path: Path) -> tuple[FileRead, Sequence[str]]:
+def _read_corpus(path: Path) -> tuple[FileRead, NDArray[np.uint64]]:
     corpus = read_corpus_set(path)
-    return FileRead(corpus.name, sha256_of(corpus_file(str(path))), None), corpus.texts
+    return FileRead(corpus.name, sha256_of(corpus_file(str(path))), None), folded_ids(corpus.texts)
 
 
-def _in_corpus(data: StsData, file: FileRead, corpus: Sequence[str]) -> _Exclusion:
-    known = folded_ids(corpus)
-    either = [np.isin(folded_ids(data.pairs[side]), known) for side in ("sentence1", "sentence2")]
-    return _Exclusion(either[0] | either[1], f"have a sentence of {file.name}", file.name, [file])
+def _in_corpus(data: StsData, file: FileRead, corpus: NDArray[np.uint64]) -> _Exclusion:
+    either = shared_ids(_sides(data), corpus).mask.any(axis=0)
+    return _Exclusion(either, f"have a sentence of {file.name}", file.name, [file])

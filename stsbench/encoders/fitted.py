@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import Manifest
-from stsbench.data.tables import folded_ids
+from stsbench.data.tables import folded_ids, shared_ids
 from stsbench.encoders.mteb_models import KIND as OF_MTEB
 from stsbench.encoders.poolers import AUTO
 from stsbench.encoders.protocol import (
@@ -293,12 +293,11 @@ class FittedEncoder(Wrapper):
 
     def notes_on(self, task: str, sentences: Sequence[str]) -> tuple[str, ...]:
         """Returns a note if the map was fitted on some sentences of a test task."""
-        ids = np.unique(folded_ids(sentences))
-        seen = int(np.isin(ids, self.tensors[SENTENCES]).sum())
+        _, distinct, seen = shared_ids(folded_ids(sentences), self.tensors[SENTENCES])
         if not seen:
             return ()
-        share = f"all {seen:,}" if seen == len(ids) else f"{seen:,} of the {len(ids):,}"
-        transductive = f"transductive on {task}: " if seen == len(ids) else ""
+        share = f"all {seen:,}" if seen == distinct else f"{seen:,} of the {distinct:,}"
+        transductive = f"transductive on {task}: " if seen == distinct else ""
         return (
             f"{transductive}the {self.about.method} was fitted on {share} sentences of {task}, without scores.",
         )

@@ -3,7 +3,7 @@
 `stsbench data overlap --corpus` also counts pairs and near-duplicates.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -18,7 +18,7 @@ from stsbench.base.words import listed
 from stsbench.data.benchmarks import read_splits
 from stsbench.data.rows import open_rows
 from stsbench.data.sentences import sentences_in
-from stsbench.data.tables import folded_ids, sentences_met, unordered_pairs
+from stsbench.data.tables import folded_ids, pair_ids, sentence_ids, shared_ids
 from stsbench.scoring.tasks import STS_TASKS
 from stsbench.statistics.seeds import generator
 from stsbench.training.recipe import Recipe
@@ -32,18 +32,23 @@ _HELD_OUT = 0.1
 """The share of rows that a task without a dev table is scored on."""
 
 
-def corpus_sentence(texts: Iterable[str], data_dirs: Sequence[Path] = ()) -> str:
-    """Returns how many scored sentences a corpus contains; empty, without reading it, if no set is available."""
+def corpus_sentence(read: Callable[[], Iterable[str]], data_dirs: Sequence[Path] = ()) -> str:
+    """Returns how many scored sentences a corpus contains; empty, without reading it, if no set is available.
+
+    `read` streams the corpus; it is called once for each way of comparing.
+    """
     sets, absent = read_splits(SCORED, data_dirs)
     if not sets:
         return ""
-    counts = sentences_met(texts, {name: sentences_in(data) for name, data in sets.items()})
-    some = [
-        f"{met:,} of the {distinct:,} of {name} ({released:,} as released)"
-        for name, (met, distinct, released) in counts.items()
-        if met
-    ]
-    none = [name for name, (met, *_) in counts.items() if not met]
+    ways = [(ids_of, ids_of(read())) for ids_of in (sentence_ids, folded_ids)]
+    some, none = [], []
+    for name, data in sets.items():
+        released, letters = (shared_ids(ids_of(sentences_in(data)), corpus) for ids_of, corpus in ways)
+        if letters.count:
+            counts = f"{letters.count:,} of the {letters.distinct:,} of {name}"
+            some.append(f"{counts} ({released.count:,} as released)")
+        else:
+            none.append(name)
     parts = [
         listed(some),
         f"none of {listed(none)}" if none else "",
@@ -102,7 +107,7 @@ def read_tasks(recipe: Recipe, data_dirs: Sequence[str | Path] = ()) -> list[Lab
                 f"labelled.test_pairs: dropped drops the pairs of {name}, which is missing: {absent[name]}"
             ) from absent[name]
     scored = {
-        name: frozenset(unordered_pairs(*(folded_ids(data.pairs[side]) for side in ("sentence1", "sentence2"))))
+        name: pair_ids(*(folded_ids(data.pairs[side]) for side in ("sentence1", "sentence2")))
         for name, data in sets.items()
     }
     return [_read_task(name, recipe, scored, list(absent)) for name in recipe.tasks]
@@ -119,16 +124,18 @@ def table_file(path: str, folder: str | None = None) -> Path:
 
 
 def _read_task(
-    name: str, recipe: Recipe, scored: Mapping[str, frozenset[tuple[int, int]]], absent: Sequence[str]
+    name: str, recipe: Recipe, scored: Mapping[str, NDArray[np.uint64]], absent: Sequence[str]
 ) -> LabelledTask:
     part = recipe.tasks[name]
     files = [table_file(path, recipe.labelled.folder) for path in (part.train, part.dev) if path is not None]
     rows, empty = _read_table(files[0], part, part.rows)
     has_pairs = part.sentences > 1
-    pairs = unordered_pairs(*map(folded_ids, rows.sentences)) if has_pairs else [(-1, -1)] * len(rows)
+    pairs = pair_ids(*map(folded_ids, rows.sentences)) if has_pairs else np.zeros(len(rows), dtype=np.uint64)
     dropped = {of: scored[of] for of in STS_B} if has_pairs and recipe.labelled.test_pairs == "dropped" else {}
-    gone = frozenset[tuple[int, int]]().union(*dropped.values())
-    places = np.array([place for place, pair in enumerate(pairs) if pair not in gone], dtype=np.int64)
+    kept = np.ones(len(rows), dtype=bool)
+    for ids in dropped.values():
+        kept &= ~shared_ids(pairs, ids).mask
+    places = np.flatnonzero(kept)
     facts = []
     if dropped:
         counts = _shared(dropped, pairs)
@@ -148,17 +155,16 @@ def _read_task(
         facts.append(f"not checked for the pairs of {listed(absent)}, which are missing")
     facts = [f"left out {empty:,} with an empty cell", *facts] if empty else facts
     finding = "; ".join([f"task {name}: {len(train):,} rows to train on, {len(dev):,} to score", *facts])
-    kept = _shared(scored, [pairs[place] for place in places.tolist()])
-    remark = f"Trained on test pairs: {name} is trained on {kept}, so scores there are not results."
+    tests = _shared(scored, pairs[places])
+    remark = f"Trained on test pairs: {name} is trained on {tests}, so scores there are not results."
     sha256 = ":".join(map(sha256_of, files))
-    return LabelledTask(name, part, train, dev, f"{finding}.", remark if kept else None, sha256)
+    return LabelledTask(name, part, train, dev, f"{finding}.", remark if tests else None, sha256)
 
 
-def _shared(sets: Mapping[str, frozenset[tuple[int, int]]], pairs: Iterable[tuple[int, int]]) -> str:
+def _shared(sets: Mapping[str, NDArray[np.uint64]], pairs: NDArray[np.uint64]) -> str:
     """Returns how many distinct pairs are in each set; empty if there are none."""
-    distinct = frozenset(pairs)
-    counts = [f"{count:,} of {name}" for name, scored in sets.items() if (count := len(scored & distinct))]
-    return listed(counts)
+    counts = {name: shared_ids(pairs, scored).count for name, scored in sets.items()}
+    return listed([f"{count:,} of {name}" for name, count in counts.items() if count])
 
 
 def _read_table(path: Path, part: Task, most: int | None) -> tuple[LabelledRows, int]:

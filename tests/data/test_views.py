@@ -9,13 +9,13 @@ import pytest
 import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sts
-from stsbench.data.tables import StsData, combined_sha256, folded_ids, unordered_pairs
+from stsbench.data.tables import StsData, combined_sha256, folded_ids, pair_ids
 from stsbench.data.views import PairView
 from stsbench.records.signature import differing_fields
 
 
-def pairs_in(data: StsData) -> list[tuple[int, int]]:
-    return unordered_pairs(*(folded_ids(data.pairs[side]) for side in ("sentence1", "sentence2")))
+def pairs_in(data: StsData) -> list[int]:
+    return pair_ids(*(folded_ids(data.pairs[side]) for side in ("sentence1", "sentence2"))).tolist()
 
 
 @pytest.mark.shared

@@ -91,7 +91,7 @@ class TextVariant(_CatalogueModel):
     """
 
     source: str
-    encoding: Literal["utf-8", "utf-8-sig", "latin-1"] = "utf-8"
+    encoding: Literal["utf-8", "latin-1"] = "utf-8"
     layout: Literal["pairs-and-gold", "table", "parallel", "one-label", "label-first", "named"]
     widths: tuple[int, ...] = ()
     columns: Columns = Columns()

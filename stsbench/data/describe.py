@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -24,8 +26,8 @@ from stsbench.data.catalogue import (
     sources,
     task_split_text,
 )
-from stsbench.data.layouts import read_catalogued
 from stsbench.data.reading import bundled_root, places, remedy, root_in
+from stsbench.data.rows import read_bytes
 from stsbench.data.tables import DataOverview, StsData, folded_ids, load_pairs, pair_ids
 from stsbench.render.table import Table, Tables
 from stsbench.statistics.dependence import Sharing
@@ -277,12 +279,12 @@ def _verdict(root: Path | None, file: CatalogueFile) -> dict[str, object]:
     if root is None or not (root / file.path).is_file():
         return verdict
     try:
-        # Latin-1 decodes any byte; only lines and hash are needed.
-        read = read_catalogued(root, file, "latin-1")
+        data = read_bytes(root / file.path)
     except UserError:
         return verdict | {"status": "unreadable"}
-    status = {None: "unverified", read.sha256: "ok"}.get(file.sha256, "modified")
-    return verdict | {"status": status, "found_lines": len(read.lines), "found_sha256": read.sha256}
+    found = hashlib.sha256(data).hexdigest()
+    status = {None: "unverified", found: "ok"}.get(file.sha256, "modified")
+    return verdict | {"status": status, "found_lines": len(BytesIO(data).readlines()), "found_sha256": found}
 
 
 def _counts(named: Iterable[tuple[str, int]]) -> str:

@@ -5,7 +5,6 @@ Rows have the text of the files; `stsbench.data.benchmarks` converts it into sco
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,8 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from stsbench.base.errors import UserError
+from stsbench.base.files import sha256_of
 from stsbench.data.catalogue import CatalogueFile, CataloguePart, Columns, TextVariant
-from stsbench.data.rows import decode, number, open_rows, read_bytes, split_lines
+from stsbench.data.rows import number, open_rows, text_lines
 from stsbench.data.tables import FileRead
 
 _GET_AGAIN = "fix it or get the file again"
@@ -49,14 +49,6 @@ class CataloguedLines:
         return f"{self.path}, line {line}"
 
 
-def read_catalogued(root: Path, entry: CatalogueFile, encoding: str | None) -> CataloguedLines:
-    """Reads a catalogued file below `root`; no lines if it has no encoding."""
-    path = root / entry.path
-    data = read_bytes(path)
-    lines = split_lines(decode(data, path, encoding)) if encoding else []
-    return CataloguedLines(path, lines, hashlib.sha256(data).hexdigest(), entry)
-
-
 class PartRead(NamedTuple):
     """A part of the catalogue with its files, in the catalogue's order."""
 
@@ -66,12 +58,14 @@ class PartRead(NamedTuple):
 
 def read_part(root: Path, part: CataloguePart, variant: TextVariant) -> PartRead:
     """Reads the files of a part below `root`, which must not be empty."""
-    encoding = None if variant.layout == "named" else variant.encoding
-    files = tuple(read_catalogued(root, file, encoding) for file in part.files)
-    for file in files:
-        if not file.path.stat().st_size:
-            raise UserError(f"{file.path} is empty: get it again.")
-    return PartRead(part, files)
+    files = []
+    for entry in part.files:
+        path = root / entry.path
+        if not path.stat().st_size:
+            raise UserError(f"{path} is empty: get it again.")
+        lines = [] if variant.layout == "named" else [text for _, text in text_lines(path, variant.encoding)]
+        files.append(CataloguedLines(path, lines, sha256_of(path), entry))
+    return PartRead(part, tuple(files))
 
 
 class Row(NamedTuple):

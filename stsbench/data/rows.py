@@ -130,9 +130,9 @@ def ending_of(path: Path, formats: Sequence[str] = FORMATS) -> str:
     return ending
 
 
-def text_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yields the lines of a UTF-8 file, compressed or not, with their numbers from 1."""
-    for line, whole in _lines_with_ends(path):
+def text_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
+    """Yields the lines of a text file, compressed or not, with their numbers from 1."""
+    for line, whole in _lines_with_ends(path, encoding):
         text = whole.removesuffix("\n").removesuffix("\r")
         # A corpus with such line ends would be a single sentence.
         if line == 1 and "\r" in text:
@@ -140,15 +140,18 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
         yield line, text
 
 
-def _lines_with_ends(path: Path) -> Iterator[tuple[int, str]]:
+def _lines_with_ends(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
     try:
         with _open(path) as stream:
             # Lines end at the line feed only: other separators of Unicode occur inside sentences.
             for line, data in enumerate(stream, start=1):
-                text = decode(data, path, "utf-8-sig" if line == 1 else "utf-8", first_line=line)
+                text = data.decode(encoding)
                 if "\0" in text:
                     raise UserError(f"{path}, line {line}: NUL byte; save the file as UTF-8 (this may be UTF-16).")
-                yield line, text
+                yield line, text.removeprefix("\ufeff") if line == 1 else text
+    except UnicodeDecodeError as error:
+        problem = f"byte 0x{data[error.start]:02x} is not {encoding}; save the file as {encoding}"
+        raise UserError(f"{path}, line {line}: {problem}.") from error
     except OSError as error:
         raise _unreadable(path, error) from error
 
@@ -289,32 +292,6 @@ def read_bytes(path: Path) -> bytes:
 def _unreadable(path: Path, error: Exception) -> UserError:
     reason = getattr(error, "strerror", None) or error
     return UserError(f"cannot read {path}: {reason}; check the path, the file and its permissions.")
-
-
-def decode(data: bytes, path: Path, encoding: str, *, first_line: int = 1) -> str:
-    """Decodes the bytes of a file, or those from line `first_line`."""
-    try:
-        return data.decode(encoding)
-    except UnicodeDecodeError as error:
-        line = first_line + data.count(b"\n", 0, error.start)
-        name = encoding.removesuffix("-sig")
-        raise UserError(
-            f"{path}, line {line}: byte 0x{data[error.start]:02x} is not {name}; save the file as {name}."
-        ) from error
-
-
-def split_lines(text: str) -> list[str]:
-    r"""Splits at line feeds only and drops one carriage return before each.
-
-    `str.splitlines` would also split at characters that occur inside sentences (U+0085, U+2028, ...).
-
-    >>> split_lines("one\u2028still one\r\ntwo\n")
-    ['one\u2028still one', 'two']
-    """
-    lines = text.split("\n")
-    if lines[-1] == "":
-        lines.pop()
-    return [line.removesuffix("\r") for line in lines]
 
 
 def number(text: str) -> float | None:

@@ -16,7 +16,7 @@ from stsbench.compat.senteval.batches import ARRAY, SIDES, Prepared, Results, Sc
 from stsbench.compat.senteval.utils import cosine, dotdict
 from stsbench.data.catalogue import Source
 from stsbench.data.reading import find_root
-from stsbench.data.rows import decode, read_bytes
+from stsbench.data.rows import text_lines
 from stsbench.data.tables import LabelledData, StsData
 from stsbench.scoring.classifiers import Classifier, LogisticRegression, arrange
 from stsbench.scoring.kinds.classification import classify
@@ -241,7 +241,7 @@ def load_probing(task: str, data_dirs: Sequence[Path]) -> LabelledData:
     """Reads a probing task, by SentEval's name: lines of split, label and sentence, separated by tabs."""
     path = find_root(_PROBING, [FILES[task]], task, data_dirs) / FILES[task]
     rows = []
-    for number, line in enumerate(decode(read_bytes(path), path, "utf-8").split("\n"), start=1):
+    for number, line in text_lines(path):
         if not line.strip():
             continue
         cells = line.rstrip().split("\t")

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -19,15 +20,15 @@ def letters(text: str) -> str:
     return "".join(re.findall(r"[^\W_]", text.casefold()))
 
 
-def released_pairs(folder: Path, years: list[str], fold: bool) -> set[frozenset[str]]:
+def released_pairs(folder: Path, years: list[str], fold: bool) -> list[frozenset[str]]:
     """Read the scored pairs with nothing of the package."""
-    pairs = set()
+    pairs = []
     for year in years:
         for file in sorted((folder / "downstream" / "STS" / f"{year}-en-test").glob("STS.input.*.txt")):
             gold = file.with_name(file.name.replace("input", "gs")).read_text(encoding="utf-8").split("\n")
             for line, score in zip(file.read_text(encoding="utf-8").split("\n"), gold, strict=True):
                 if score.strip():
-                    pairs.add(frozenset(letters(s) if fold else s.strip() for s in line.split("\t")[:2]))
+                    pairs.append(frozenset(letters(s) if fold else s.strip() for s in line.split("\t")[:2]))
     return pairs
 
 
@@ -42,11 +43,15 @@ def test_a_third_of_the_pairs_of_sts12_to_sts16_are_pairs_of_stsbs_train_split(s
     frame = overlap([TOGETHER, "STS-B:train"], data_dirs=[senteval]).frame
     counts = []
     for same, fold in ((RELEASED, False), (LETTERS, True)):
-        years, train = released_pairs(senteval, YEARS, fold), set(stsb_pairs(senteval, "train", fold))
-        row = frame.set_index(["a", "b", "unit", "same"]).loc[(TOGETHER, "STS-B:train", PAIRS, same)]
+        years, train = Counter(released_pairs(senteval, YEARS, fold)), set(stsb_pairs(senteval, "train", fold))
+        rows = frame.set_index(["a", "b", "unit", "same"])
+        row, within = (rows.loc[(TOGETHER, name, PAIRS, same)] for name in ("STS-B:train", TOGETHER))
+        shared, repeated = years.keys() & train, [times for times in years.values() if times > 1]
         assert (row["distinct a"], row["distinct b"]) == (len(years), len(train))
-        assert row["shared a"] == row["shared b"] == len(years & train)
-        counts.append((len(years & train), len(years)))
+        assert row["shared a"] == row["shared b"] == len(shared)
+        assert row["rows a"] == sum(years[pair] for pair in shared)
+        assert (within["shared a"], within["rows a"]) == (len(repeated), sum(repeated))
+        counts.append((len(shared), len(years)))
     assert counts == [(4030, 12099), (4699, 12081)]
 
 
@@ -65,6 +70,7 @@ def test_a_corpus_is_compared_with_the_tasks_each_way(tmp_path: Path) -> None:
         (PAIRS, LETTERS): (1, 2),
     }
     assert frame.loc[frame["unit"] == PAIRS, "distinct a"].tolist() == [sample, sample]
+    assert frame["rows a"].tolist() == [1, 1, 0, 1]
     assert frame["b"].unique().tolist() == ["corpus corpus.tsv"]
 
 

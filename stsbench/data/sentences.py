@@ -320,6 +320,6 @@ def _compare(a: tuple[str, _Ids], b: tuple[str, _Ids]) -> Iterator[dict[str, Any
         yield (
             {"a": name_a, "b": name_b, "unit": unit, "same": same}
             | {"distinct a": of_a.distinct, "distinct b": of_b.distinct}
-            | {"shared a": of_a.count, "shared b": of_b.count}
+            | {"shared a": of_a.shared, "shared b": of_b.shared}
             | {f"rows {side}": int(of.mask.any(axis=1).sum()) for side, of in (("a", of_a), ("b", of_b))}
         )

@@ -86,7 +86,7 @@ def id_columns(first: Iterable[str], second: Iterable[str | None]) -> dict[str, 
 
 
 def pair_ids(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Returns the ids of n pairs, (n,), from those of their sentences, in either order.
+    """Returns the ids of n pairs, (n,), which are the same in either order: the sums of their sentences' ids.
 
     >>> ids = sentence_ids(["a dog .", "a cat ."])
     >>> len(np.unique(pair_ids(ids, ids[::-1])))
@@ -95,15 +95,15 @@ def pair_ids(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> NDArray[n
     return first + second
 
 
-class Shared(NamedTuple):
+class SharedIds(NamedTuple):
     """Which ids are in a corpus: a mask, the number of distinct ids, and the number of those in the corpus."""
 
     mask: NDArray[np.bool_]
     distinct: int
-    count: int
+    shared: int
 
 
-def shared_ids(ids: NDArray[np.uint64], corpus: NDArray[np.uint64]) -> Shared:
+def shared_ids(ids: NDArray[np.uint64], corpus: NDArray[np.uint64]) -> SharedIds:
     """Returns which sentences, or pairs, are in a corpus; both as ids of the same kind.
 
     Args:
@@ -111,12 +111,12 @@ def shared_ids(ids: NDArray[np.uint64], corpus: NDArray[np.uint64]) -> Shared:
         corpus: the ids of the corpus, in any shape.
 
     >>> ids = folded_ids(["It's a dog.", "A cat.", "it's a dog"])
-    >>> mask, distinct, count = shared_ids(ids, folded_ids(["It 's a dog .", "rain"]))
-    >>> mask.tolist(), distinct, count
+    >>> mask, distinct, shared = shared_ids(ids, folded_ids(["It 's a dog .", "rain"]))
+    >>> mask.tolist(), distinct, shared
     ([True, False, True], 2, 1)
     """
     mask = np.isin(ids, corpus)
-    return Shared(mask, len(np.unique(ids)), len(np.unique(ids[mask])))
+    return SharedIds(mask, len(np.unique(ids)), len(np.unique(ids[mask])))
 
 
 Status = Literal["verified", "unverified", "modified", "user"]

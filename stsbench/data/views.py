@@ -132,5 +132,5 @@ def _read_corpus(path: Path) -> tuple[FileRead, NDArray[np.uint64]]:
 
 
 def _in_corpus(data: StsData, file: FileRead, corpus: NDArray[np.uint64]) -> _Exclusion:
-    either = shared_ids(_sides(data), corpus).mask.any(axis=0)
-    return _Exclusion(either, f"have a sentence of {file.name}", file.name, [file])
+    first, second = shared_ids(_sides(data), corpus).mask
+    return _Exclusion(first | second, f"have a sentence of {file.name}", file.name, [file])

@@ -44,9 +44,9 @@ def corpus_sentence(read: Callable[[], Iterable[str]], data_dirs: Sequence[Path]
     some, none = [], []
     for name, data in sets.items():
         released, letters = (shared_ids(ids_of(sentences_in(data)), corpus) for ids_of, corpus in ways)
-        if letters.count:
-            counts = f"{letters.count:,} of the {letters.distinct:,} of {name}"
-            some.append(f"{counts} ({released.count:,} as released)")
+        if letters.shared:
+            counts = f"{letters.shared:,} of the {letters.distinct:,} of {name}"
+            some.append(f"{counts} ({released.shared:,} as released)")
         else:
             none.append(name)
     parts = [
@@ -163,7 +163,7 @@ def _read_task(
 
 def _shared(sets: Mapping[str, NDArray[np.uint64]], pairs: NDArray[np.uint64]) -> str:
     """Returns how many distinct pairs are in each set; empty if there are none."""
-    counts = {name: shared_ids(pairs, scored).count for name, scored in sets.items()}
+    counts = {name: shared_ids(pairs, scored).shared for name, scored in sets.items()}
     return listed([f"{count:,} of {name}" for name, count in counts.items() if count])
 
 

@@ -1,4 +1,4 @@
-"""JSON and YAML from users' files; mistakes in YAML are reported with file and line."""
+"""JSON and YAML in users' files; mistakes in YAML are reported with file and line."""
 
 import json
 import re
@@ -30,6 +30,28 @@ def _unique(members: list[tuple[str, Any]]) -> dict[str, Any]:
     return values
 
 
+class _Loader(yaml.SafeLoader):
+    """Reads numbers as YAML 1.2 does: `1e-5` is text in YAML 1.1."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes texts that `_Loader` would read as numbers."""
+
+
+for _kind in (_Loader, _Dumper):
+    _number = re.compile(r"[-+]?(\.\d+|\d+\.\d*|\d+(?=[eE]))([eE][-+]?\d+)?$")
+    _kind.add_implicit_resolver("tag:yaml.org,2002:float", _number, list("-+.0123456789"))
+
+
+def read_yaml(text: str) -> Any:
+    """Parses YAML; a ValueError or YAMLError if it is not valid."""
+    return yaml.load(text, _Loader)
+
+
+def dump_yaml(values: Any) -> str:
+    return str(yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True))
+
+
 Keys = tuple[str, ...]
 """The path of a key: the keys above it, and the key itself."""
 
@@ -49,7 +71,7 @@ def read_draft(path: Path, what: str, example: str) -> Draft:
     """
     places: dict[Keys, str] = {}
     try:
-        loader = yaml.SafeLoader(path.read_text(encoding="utf-8"))
+        loader = _Loader(path.read_text(encoding="utf-8"))
         node = loader.get_single_node()
         values = {} if node is None else _plain(loader, node, path, (), places)
     except (OSError, UnicodeDecodeError) as error:

@@ -10,6 +10,7 @@ import pandas as pd
 import yaml
 
 from stsbench.base.errors import UserError
+from stsbench.base.parsing import read_yaml
 from stsbench.encoders.use import names
 from stsbench.records.labels import labels
 from stsbench.records.record import RunRecord
@@ -120,7 +121,7 @@ def _recipe_of(record: RunRecord) -> dict[str, Any]:
     for folder in filter(None, [record.folder, Path(record.model.name).expanduser()]):
         # The name of a model can be too long for a path.
         with suppress(OSError, ValueError, yaml.YAMLError):
-            recipe = yaml.safe_load((folder / _RECIPE).read_text(encoding="utf-8"))
+            recipe = read_yaml((folder / _RECIPE).read_text(encoding="utf-8"))
             if isinstance(recipe, dict):
                 return recipe
     return {}

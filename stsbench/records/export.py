@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import yaml
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path, files_in, writing
+from stsbench.base.parsing import dump_yaml
 from stsbench.base.words import listed
 from stsbench.data.catalogue import MTEB_TASKS
 from stsbench.records.imports import read_results
@@ -232,8 +232,7 @@ def model_card(
     blocks = [f"# {_plain(name)}", *about, *_score_table(records), after_scores, *_measured_how(records)]
     if recipe:
         blocks += ["## Recipe", _fenced(recipe.strip(), "yaml")]
-    head = yaml.safe_dump(given, sort_keys=False, allow_unicode=True)
-    return f"---\n{head}---\n\n" + "\n\n".join(filter(None, blocks)) + "\n"
+    return f"---\n{dump_yaml(given)}---\n\n" + "\n\n".join(filter(None, blocks)) + "\n"
 
 
 def metric_on_hub(statistic: str, similarity: str = "") -> str:

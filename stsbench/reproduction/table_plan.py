@@ -14,10 +14,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from stsbench.base.errors import UserError
+from stsbench.base.parsing import read_yaml
 from stsbench.base.words import suggestion
 from stsbench.published.catalogue import exhibit, tables
 from stsbench.published.schema import PublishedTable
@@ -89,7 +89,7 @@ def demand_scale(name: str) -> ScaleName:
 
 def read_plan_file(path: Path) -> dict[str, Any]:
     """Reads a YAML file in the folder of plans."""
-    written: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    written: dict[str, Any] = read_yaml(path.read_text(encoding="utf-8"))
     return written
 
 

@@ -11,12 +11,12 @@ from math import isfinite, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
 from pydantic import TypeAdapter
 
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
 from stsbench.base.files import Manifest, atomic_path, writing
+from stsbench.base.parsing import dump_yaml
 from stsbench.records.kinds import KINDS
 from stsbench.records.labels import task_labels
 from stsbench.records.record import RECORD, RunRecord
@@ -109,8 +109,7 @@ class ExperimentFolder:
         with atomic_path(list_file) as path:
             path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         with atomic_path(self.path / EXPERIMENT) as path:
-            text = yaml.safe_dump(experiment.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
-            path.write_text(text, encoding="utf-8")
+            path.write_text(dump_yaml(experiment.model_dump(mode="json")), encoding="utf-8")
 
     @contextmanager
     def alone(self) -> Iterator[None]:

@@ -16,11 +16,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from stsbench.base.errors import UserError, by_interrupt
 from stsbench.base.files import atomic_folder, atomic_path, cache_at
 from stsbench.base.machine import is_of_memory
+from stsbench.base.parsing import dump_yaml
 from stsbench.encoders.load import load_with
 from stsbench.records.record import RECORD
 from stsbench.records.store import load_run, save_run
@@ -114,7 +113,7 @@ def _train(folder: ExperimentFolder, job: Job) -> Path:
         shutil.rmtree(work, ignore_errors=True)
         file = work.with_name(f"{job.unit}.yaml")
         with atomic_path(file) as path:
-            path.write_text(yaml.safe_dump(dict(job.recipe or {}), sort_keys=False), encoding="utf-8")
+            path.write_text(dump_yaml(dict(job.recipe or {})), encoding="utf-8")
         train(file, out=work, notice=_log)
     elif not run.is_finished:
         train(resume=work, notice=_log)

@@ -12,7 +12,7 @@ import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from stsbench.base.errors import UserError
-from stsbench.base.parsing import Draft, first_mistake, key_paths, known_keys, read_draft
+from stsbench.base.parsing import Draft, dump_yaml, first_mistake, key_paths, known_keys, read_draft, read_yaml
 from stsbench.base.words import listed, suggestion
 from stsbench.statistics.seeds import generator
 from stsbench.training.heads import Head, Layers, NoHead
@@ -249,7 +249,7 @@ def read_recipe(
 
 
 def as_yaml(recipe: Recipe) -> str:
-    return str(yaml.safe_dump(recipe.model_dump(mode="json"), sort_keys=False, allow_unicode=True))
+    return dump_yaml(recipe.model_dump(mode="json"))
 
 
 def _summary(name: str) -> str:
@@ -338,7 +338,7 @@ def read_change(override: str) -> tuple[str, Any]:
     if not equals or not all(keys):
         raise UserError(f"--set {override}: write key=value, such as optimiser.learning_rate=1e-5.")
     try:
-        return name.strip(), yaml.safe_load(text)
+        return name.strip(), read_yaml(text)
     except (ValueError, yaml.YAMLError) as error:
         raise UserError(f"--set {override}: the value is not valid YAML; put it in quotes.") from error
 

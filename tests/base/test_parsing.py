@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import Manifest, fingerprint
-from stsbench.base.parsing import parse_json, read_draft
+from stsbench.base.parsing import dump_yaml, parse_json, read_draft, read_yaml
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -27,6 +27,12 @@ def test_json_reads_as_usual(value: Any) -> None:
     for text in ("{", "", b"\xff", '[{"a": 1, "a": 2}]'):
         with pytest.raises(ValueError, match=r"."):
             parse_json(text)
+
+
+@given(value=st.floats(allow_nan=False) | st.integers() | st.text("0159eE+-._:x", min_size=1, max_size=6))
+def test_yaml_reads_what_was_written_and_numbers_as_json_does(value: Any) -> None:
+    assert repr(read_yaml(dump_yaml([value]))) == repr([value])
+    assert repr(read_yaml("[1e-5, -2.5E+3, 1e3, -.5, 12]")) == "[1e-05, -2500.0, 1000.0, -0.5, 12]"
 
 
 def edit(path: Path) -> None:

@@ -19,8 +19,8 @@ import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.cli.app import app
 from stsbench.sweeps import run_job
-from stsbench.sweeps.experiment import Experiment
-from stsbench.sweeps.folder import ExperimentFolder, of_training
+from stsbench.sweeps.experiment import Experiment, read_experiment
+from stsbench.sweeps.folder import ExperimentFolder, JobState, of_training
 from stsbench.sweeps.jobs import Job, jobs_of
 from stsbench.sweeps.result import Sweep, axis_figure, read_sweep
 from stsbench.sweeps.sweep import RayCluster, SlurmArray, Work, executor_of
@@ -98,6 +98,16 @@ def test_numbers_are_drawn_to_scale_with_a_band_and_a_line_for_each_series() -> 
     assert [line.get_label() for line in axes.get_lines()] == ["a", "b"]
     band = axes.collections[0].get_paths()[0].get_extents()
     assert (band.ymin, band.ymax) == (-0.9, 1.5)
+
+
+def test_small_numbers_of_a_file_are_an_axis(tmp_path: Path) -> None:
+    path = tmp_path / "e.yaml"
+    path.write_text("name: a\nrecipe: demo\naxes: {optimiser.learning_rate: [1e-5, 3e-5]}\n", encoding="utf-8")
+    states = [JobState(job, "done", tmp_path, measures={"dev": 1.0}) for job in jobs_of(read_experiment(path))]
+    swept = Sweep(read_experiment(path), tmp_path, tuple(states))
+    assert swept.cells["optimiser.learning_rate"].tolist() == [1e-5, 3e-5]
+    (axes,) = swept.plot().axes
+    assert axes.get_lines()[0].get_xdata().tolist() == [1e-5, 3e-5]
 
 
 def test_what_is_not_there_is_told(finished: Sweep) -> None:

@@ -148,7 +148,7 @@ def first_mistake(error: "ValidationError", draft: Draft, whole: str, known: Col
             what = f"{name!r} is missing; add it."
         case _:
             what = f"{name}: {first['msg'].removeprefix('Value error, ')}.".removeprefix(": ")
-    return f"{place}: {what}" + (f" ({len(others)} more mistakes)" if others else "")
+    return ": ".join(filter(None, [place, what])) + (f" ({len(others)} more mistakes)" if others else "")
 
 
 def _place_in(message: str, places: dict[Keys, str]) -> str | None:

@@ -288,7 +288,4 @@ def _recipe(experiment: Experiment, changes: dict[str, Any]) -> Recipe:
         for key, value in merged.items()
         if key not in {"recipe", "postprocessing"}
     }
-    try:
-        return read_recipe(str(name), changes=given)
-    except UserError as error:
-        raise UserError(str(error).removeprefix("--set ")) from error
+    return read_recipe(str(name), given)

@@ -214,9 +214,7 @@ def recipe_list() -> pd.DataFrame:
     return pd.DataFrame(summaries)
 
 
-def read_recipe(
-    recipe: str | Path, overrides: Sequence[str] = (), changes: Mapping[str, Any] | None = None
-) -> Recipe:
+def read_recipe(recipe: str | Path, *changes: Mapping[str, Any] | Sequence[str]) -> Recipe:
     """Reads and validates a recipe.
 
     A file may extend another (`extends: NAME`, a known recipe or a file in the same folder): a mapping changes key
@@ -225,18 +223,21 @@ def read_recipe(
 
     Args:
         recipe: the name of a known recipe, or a YAML file; `:VARIANT` after it names a variant.
-        overrides: changes as `key=value`, such as `optimiser.learning_rate=1e-5` or `negatives.queue=null`.
-        changes: further changes as values by their key, such as `{"corpus.path": "wiki.txt"}`.
+        changes: values by their key, such as `{"optimiser.batch": 32, "negatives.queue": None}`, or texts as after
+            `--set`, such as `["optimiser.batch=32"]`.
 
     Raises:
         UserError: naming the file, the line and the key of the first mistake.
 
-    >>> read_recipe("simcse-bert-base", ["optimiser.batch=32"]).optimiser.batch
+    >>> read_recipe("simcse-bert-base", {"optimiser.batch": 32}).optimiser.batch
     32
     """
     layers = _layers(str(recipe))
-    layers += [_change(*read_change(override), f"--set {override}") for override in overrides]
-    layers += [_change(key, value, f"--set {key}={value}") for key, value in (changes or {}).items()]
+    for some in changes:
+        if isinstance(some, Mapping):  # a mistake names the key, which is its place
+            layers += [_change(key, value, "") for key, value in some.items()]
+        else:
+            layers += [_change(*read_change(text), f"--set {text}") for text in some]
     draft = Draft()
     for layer in layers:
         draft.values = _merged(draft.values, layer.values)

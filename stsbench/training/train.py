@@ -5,7 +5,7 @@ is measured on the dev set like any other.
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -143,7 +143,7 @@ def train(
     *,
     base: str | Path | None = None,
     seed: int | None = None,
-    overrides: Sequence[str] = (),
+    overrides: Mapping[str, Any] | Sequence[str] = (),
     columns: Sequence[str] | None = None,
     resume: str | Path | None = None,
     device: str = "auto",
@@ -164,7 +164,7 @@ def train(
         out: the folder of the training; by default `runs/<recipe>`.
         base: the checkpoint to start from; by default the recipe's.
         seed: the seed of everything random; by default the recipe's.
-        overrides: changes to the recipe, each as `key=value`.
+        overrides: changes to the recipe: `{"optimiser.batch": 32}`, or `["optimiser.batch=32"]`.
         columns: names of the corpus columns to read, in order; by default all.
         resume: resume the training in this folder, instead of all of the above, with bit-identical weights.
         device: `auto`, `cpu`, `cuda` or `mps`.
@@ -194,15 +194,14 @@ def train(
         chosen = Recipe.model_validate(began.recipe)
     else:
         began = None
-        changes = {
+        options = {
             "corpus.path": None if corpus is None else str(corpus),
             "base": None if base is None else str(base),
             "seed": seed,
             "corpus.names": columns,
         }
-        chosen = read_recipe(
-            str(recipe), overrides, {key: value for key, value in changes.items() if value is not None}
-        )
+        given = {key: value for key, value in options.items() if value is not None}
+        chosen = read_recipe(str(recipe), overrides, given)
         folder = RunFolder(RUNS / chosen.name if out is None else Path(out).expanduser())
     device = resolve_device(device)
     if chosen.precision == "fp16" and device == "cpu":
@@ -242,7 +241,7 @@ def _interrupt_names_resume(folder: RunFolder) -> Iterator[None]:
 
 
 def _refuse_with_resume(**given: Any) -> None:
-    named = [f"--{name}" for name, value in given.items() if value is not None and value != ()]
+    named = [f"--{name}" for name, value in given.items() if value not in (None, (), {})]
     if named:
         raise UserError(f"{' and '.join(named)}: not with --resume, which keeps the settings of the training.")
 

@@ -4,7 +4,6 @@ An encoder has the architecture in its name and weights drawn by its name. Corpo
 bundled sample. Everything is in the cache.
 """
 
-import json
 from collections.abc import Mapping
 from contextlib import contextmanager
 
@@ -73,7 +72,7 @@ def tried(changes):
         name = str(changes["checkpoint"])
         return {**changes, "checkpoint": str(encoder_folder(name))}
     replaced = {key: _with_encoders(value) for key, value in changes.items() if key != "corpus"}
-    settings = [f"{key}={json.dumps(value)}" for key, value in replaced.items() if key != "recipe"]
+    settings = {key: value for key, value in replaced.items() if key != "recipe"}
     recipe = read_recipe(str(changes["recipe"]), settings)
     changed = {
         "base": str(encoder_folder(recipe.base)),

@@ -8,7 +8,15 @@ import pytest
 import yaml
 
 import stsbench as sb
-from stsbench.training.recipe import _find, as_yaml, read_recipe, recipe_list, recipe_names, remarks_on_tests
+from stsbench.training.recipe import (
+    _find,
+    as_yaml,
+    read_change,
+    read_recipe,
+    recipe_list,
+    recipe_names,
+    remarks_on_tests,
+)
 
 known = cache(read_recipe)
 """A recipe that comes with stsbench; each is read once for all tests here."""
@@ -219,6 +227,8 @@ def test_a_mistake_is_reported_with_its_option_or_with_its_line(changes, message
     overrides = changes.split("\n")
     with pytest.raises(sb.UserError, match=rf"^--set {re.escape(overrides[-1].split('=')[0])}.*{message}"):
         read_recipe("simcse-bert-base", overrides)
+    with pytest.raises(sb.UserError, match=rf"^(recipe simcse-bert-base: |(?!--set)).*{message}"):
+        read_recipe("simcse-bert-base", dict(map(read_change, overrides)))
     pairs = [override.split("=", 1) for override in overrides]
     if all("." not in key for key, _ in pairs):
         path = tmp_path / "mine.yaml"

@@ -63,6 +63,7 @@ def test_the_learning_rate_falls_linearly_to_zero_after_the_warm_up(train):
         ((), {"corpus": "none.txt"}, "there is no corpus none.txt"),
         ((), {"base": "no/such/model/at/all"}, "no such model"),
         ((), {"recipe": None}, "name a recipe, or a folder with --resume"),
+        ((), {"seed": "x"}, "^seed: Input should be a valid integer"),
     ],
     ids=lambda value: str(value)[:40],
 )

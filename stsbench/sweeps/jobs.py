@@ -234,10 +234,7 @@ def _jobs_of_cell(experiment: Experiment, cell: dict[str, Any], changes: dict[st
     if "checkpoint" in changes:
         yield Job(seed=None, recipe=None, checkpoint=_checkpoint(changes), **common)
         return
-    recipe = _recipe(experiment, changes)
-    if experiment.measure.last and not recipe.saving.keep:
-        raise UserError("measure.last needs the checkpoint of the last step: set saving.keep to 1 or more.")
-    plain = recipe.model_dump(mode="json")
+    plain = _recipe(experiment, changes).model_dump(mode="json")
     for seed in experiment.seeds:
         yield Job(seed=seed, recipe={**plain, "seed": seed}, checkpoint=None, **common)
 

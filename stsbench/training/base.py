@@ -116,18 +116,16 @@ def random_copy(model: SentenceModel, recipe: Recipe) -> nn.Module:
     return fresh
 
 
-def load_masked_language(base: Base, model: SentenceModel, device: str, *, tied: bool) -> nn.Module:
-    """Returns a masked-language model around the encoder that is being trained."""
+def load_masked_language(base: Base, model: SentenceModel, device: str) -> nn.Module:
+    """Returns a masked-language model around the trained encoder, whose word embeddings are its output layer."""
     whole = masked_language_network(base.encoder.checkpoint)
     if whole is None or base.tokenizer.mask_id is None:
         raise UserError(
             f"{base.encoder.checkpoint.name} has no masked-language head (or no mask token), which objective.mlm "
             "needs: choose another --base, or --set objective.mlm=null."
         )
-    # Unless it is tied, the head keeps the table that it was loaded with, a copy of the encoder's.
     setattr(whole, whole.base_model_prefix, model.transformer)
-    if tied:
-        whole.tie_weights()
+    whole.tie_weights()
     trained: nn.Module = whole.to(device).train()
     return trained
 

@@ -128,8 +128,9 @@ def clear_stores() -> int:
     freed = 0
     for about in sorted(tokens_dir().glob(f"[!.]*/{_ABOUT}")):
         with FileLock(_lock_of(about.parent)):
-            freed += sum(remove(file) for file in about.parent.iterdir())
-            about.parent.rmdir()
+            if about.parent.is_dir():  # else another process cleared it
+                freed += sum(map(remove, about.parent.iterdir()))
+                about.parent.rmdir()
     return freed
 
 

@@ -211,10 +211,9 @@ class Keeper:
                 path.relative_to(checkpoint).as_posix(): sha256_of(path) for path in files_below(checkpoint)
             }
             self._weights = None
-        if self.keep:
-            if self.best is None or self.best.step != step:
-                self.writer.write(self.writer.model.state_dict(), self.folder.checkpoint(step))
-            self._saves = [*self._saves, step][-self.keep :]
+        if self.best is None or self.best.step != step:
+            self.writer.write(self.writer.model.state_dict(), self.folder.checkpoint(step))
+        self._saves = [*self._saves, step][-self.keep :]
         progress = {
             "step": step,
             "log_size": log_size,

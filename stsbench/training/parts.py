@@ -51,17 +51,15 @@ class Corpus(RecipePart):
 
 
 class MaskedLanguage(RecipePart):
-    """The masked-language term, whose loss is multiplied by `weight`, the papers' lambda.
+    """The masked-language term, whose output layer is the encoder's table of word embeddings, as in BERT.
 
     Attributes:
+        weight: a factor of its loss, the papers' lambda.
         share: of the sub-words are masked.
-        tied: whether the output layer is the encoder's table of word embeddings, as in BERT, or a separate copy,
-            as in the SimCSE authors' code.
     """
 
     weight: float = Field(gt=0)
     share: float = Field(0.15, gt=0, lt=1)
-    tied: bool = True
 
 
 class Objective(RecipePart):
@@ -223,7 +221,7 @@ class Selection(RecipePart):
 
 
 class Saving(RecipePart):
-    """The steps between saves of the state for `--resume`, and how many checkpoints are kept besides the best."""
+    """The steps between saves of the state for `--resume`, and the number of checkpoints kept besides the best."""
 
     every: int = Field(1000, ge=1)
-    keep: int = Field(1, ge=0)
+    keep: int = Field(1, ge=1)

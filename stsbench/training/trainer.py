@@ -103,20 +103,10 @@ class Trainer:
         branches = _branches(recipe, self.model, self.target)
         self.terms: list[Term] = [Contrastive(branches, forward, self.queue, recipe, world, self.adversary)]
         self.modules: dict[str, nn.Module] = {"model": self.model}
-        if recipe.objective.mlm is not None:
-            network = load_masked_language(base, self.model, device, tied=recipe.objective.mlm.tied)
-            self.modules["mlm"] = network
-            self.terms.append(
-                MaskedLanguageTerm(
-                    network=network,
-                    forward=forward,
-                    part=recipe.objective.mlm,
-                    tokenizer=base.tokenizer,
-                    around=self.reader.around,
-                    recipe=recipe,
-                    world=world,
-                )
-            )
+        if (part := recipe.objective.mlm) is not None:
+            network = self.modules["mlm"] = load_masked_language(base, self.model, device)
+            around = self.reader.around
+            self.terms.append(MaskedLanguageTerm(network, forward, part, base.tokenizer, around, recipe, world))
         self.modules |= {f"tasks.{task.name}": task.head for task in self.tasks}
         trained = [parameter for module in self.modules.values() for parameter in module.parameters()]
         trained += [] if self.target is None else self.target.trained()

@@ -64,10 +64,6 @@ def test_mistake_in_the_file(text: str, message: str, tmp_path: Path) -> None:
             "axes: {a: {x: {optimiser.batch: 8}, y: {}}, optimiser.batch: [16, 32]}",
             r"optimiser.batch is changed by two axes",
         ),
-        (
-            "measure: {last: true}\nset: {saving.keep: 0}",
-            r"experiment a: measure.last needs .*set saving.keep to 1",
-        ),
         ("seeds: [1, 2, 1]", r"experiment a: seed 1 and seed 1 are the same job"),
         ("axes: {recipe: [null, demo]}", r"there is no recipe and no checkpoint"),
         (

@@ -5,10 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from damages import cut, flip, lengthen, make_a_folder
+from filelock import FileLock
 from transformers import AutoTokenizer
 
 import stsbench as sb
 from stsbench.data.corpus import read_rows
+from stsbench.training import batches
 from stsbench.training.base import find_base
 from stsbench.training.batches import BatchReader, Schedule, TokenStore, make_schedule, open_store
 from stsbench.training.recipe import read_recipe
@@ -155,6 +157,22 @@ def test_pairs_and_hard_negatives_go_where_they_belong(store_of, tokenizer):
     read = [side[0].tolist() for side in (batch.query, batch.key, batch.hard)]
     assert read == [tokenizer(text)["input_ids"] for text in ("the cat 5", "the mat 5", "the river 5")]
     assert store.counts.columns == 3
+
+
+def test_a_store_that_another_process_clears_at_the_same_time_is_skipped(monkeypatch):
+    folder = batches.tokens_dir() / "abc"
+    folder.mkdir(parents=True)
+    (folder / "about.json").write_text("{}", encoding="utf-8")
+    freed = []
+
+    def after_another(path):
+        monkeypatch.undo()
+        freed.append(batches.clear_stores())
+        return FileLock(path)
+
+    monkeypatch.setattr(batches, "FileLock", after_another)
+    freed.append(batches.clear_stores())
+    assert freed == [2, 0]
 
 
 DAMAGES = {

@@ -39,7 +39,7 @@ simcse-roberta-base: {optimiser.batch: 512, optimiser.learning_rate: 1.0e-5}
 simcse-roberta-large: {optimiser.batch: 512, optimiser.learning_rate: 3.0e-5}
 simcse-[br]*: {objective.temperature: 0.05, corpus.max_length: 32, optimiser.epochs: 1,
   pooling: cls_before_pooler, head.kind: dense-tanh, head.evaluate: false}
-simcse-mlm-*: {objective.mlm.weight: 0.1, objective.mlm.tied: true}
+simcse-mlm-*: {objective.mlm.weight: 0.1}
 sup-simcse-*: {optimiser.batch: 512, optimiser.epochs: 3, head.evaluate: true, corpus.columns: 3,
   negatives.hard.weight: 1.0}
 sup-simcse-*-base: {optimiser.learning_rate: 5.0e-5}

@@ -187,7 +187,7 @@ def test_a_training_with_phases_that_was_killed_goes_on_to_the_same_bits_with_th
 ):
     more = (
         "phases=[{takes: [contrastive, mood]}, {takes: [mood, same, score]}]",
-        "saving={every: 3, keep: 0}",
+        "saving.every=3",
         "log_every=1",
         "selection.every=4",
     )

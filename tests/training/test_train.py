@@ -219,7 +219,7 @@ def test_a_damaged_log_is_told_with_its_line(tmp_path: Path):
 
 
 def test_the_first_of_equal_dev_scores_is_the_best(tmp_path):
-    keeper = Keeper(RunFolder(tmp_path), SimpleNamespace(model=torch.nn.Linear(1, 1)), keep=0)
+    keeper = Keeper(RunFolder(tmp_path), SimpleNamespace(model=torch.nn.Linear(1, 1)), keep=1)
     for step, score in ((1, 0.4), (2, 0.5), (3, 0.5), (4, 0.3)):
         keeper.offer(step, score)
     assert keeper.best == Best(2, 0.5)

@@ -166,7 +166,7 @@ def test_a_store_that_another_process_clears_at_the_same_time_is_skipped(monkeyp
     freed = []
 
     def after_another(path):
-        monkeypatch.undo()
+        monkeypatch.setattr(batches, "FileLock", FileLock)
         freed.append(batches.clear_stores())
         return FileLock(path)
 

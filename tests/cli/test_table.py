@@ -22,6 +22,7 @@ from stsbench.training.batches import CorpusCounts, tokens_dir
 Stsbench = Callable[..., Any]
 ROW = "mteb-all-minilm-l6-v2/all-minilm-l6-v2"
 AGAINST = "--against all-minilm-l6-v2"
+KEPT = Path(__file__).parents[2] / "reports" / "examples" / "reproductions" / "simcse-slides-dropout"
 SIMILARITIES = "\n".join(str(number / 252) for number in range(252))
 
 OPTIONS = dict.fromkeys(ANALYSES, "") | {
@@ -48,13 +49,16 @@ TABLE = [
     ("data list", 0, "licence documentation source found"),
     ("data verify sample", 0, "status"),
     ("data verify", 1, "status"),
-    ("data describe pairs.tsv -q", 0, ""),
+    ("data describe pairs.tsv -q", 0, "about what value"),
     ("doctor", 1, "subject status detail"),
-    ("published list", 0, ""),
-    ("published show mocose-acl2022-1", 0, ""),
-    ("published row esimcse-bert-base", 0, ""),
-    ("reproduce --list", 0, ""),
-    ("train --list", 0, ""),
+    ("embed given.txt -m toys:words -o v.npy --overwrite", 0, "path model key rows dimensions"),
+    ("published list", 0, "table title rows cells paper"),
+    ("published show mocose-acl2022-1", 0, "row column value task metric split"),
+    ("published row esimcse-bert-base", 0, "row column value task metric split"),
+    ("sweep kept --status", 0, "job row seed state seconds folder dev"),
+    ("reproduce --list", 0, "table shows demo laptop paper claims"),
+    ("reproduce esimcse-coling2022-9 --scale demo --status", 0, "job row seed state folder"),
+    ("train --list", 0, "recipe what"),
 ]
 
 
@@ -67,6 +71,7 @@ def folder(stsbench: Stsbench, on_sample: Callable[..., None]) -> Stsbench:
     """Records of two functions on the sample, and files to read."""
     on_sample("a", "words")
     on_sample("b", "letters")
+    Path("kept").symlink_to(KEPT)
     Path("given.txt").write_text(SIMILARITIES, encoding="utf-8")
     Path("pairs.tsv").write_text("An owl.\tA bus.\t1\nRain fell.\tIt rained.\t4\nTea.\tCoffee.\t2\n")
     rng = np.random.default_rng(0)
@@ -136,6 +141,8 @@ def test_a_model_needs_no_run_and_a_figure_is_written(command: str, folder: Stsb
         ("fit flow -m words.txt -s sample --steps 2 -o flow", 0, "NLL held out"),
         ("fit whitening -m words.txt -s sample --dimensions 7 -o new", 2, "--dimensions 6"),
         ("fit whitening -m words.txt -s sample -o .", 2, "choose another folder with --out"),
+        ("cite a --json", 0, '"sample": "as stsbench itself"'),
+        ("cache clear --yes", 0, "freed 0.0 MB"),
         ("compare --a a --b b", 0, "A: a\nB: b\n"),
         ("compare --b=b --a=a", 0, "A: a\nB: b\n"),
         ("compare a b --subsets", 0, "everyday"),

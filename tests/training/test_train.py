@@ -1,6 +1,7 @@
 """The function and the command: what a training leaves and returns, and how a mistake ends."""
 
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -117,11 +118,11 @@ def test_the_command_trains_lists_and_prints(recipe_file, corpus, tmp_path, monk
     printed = CliRunner().invoke(app, ["train", "esimcse-bert-base", "--print", "--set", "seed=5"])
     assert "seed: 5" in printed.output
     assert "dup" not in printed.output
-    done = CliRunner().invoke(
-        app, ["train", str(recipe_file), "--corpus", str(corpus), "--device", "cpu", "--seed", "3"]
-    )
-    assert done.exit_code == 0, done.output
-    assert "sample" in done.output
+    command = ["train", str(recipe_file), "--corpus", str(corpus), "--device", "cpu", "--seed", "3"]
+    done, plain = (CliRunner().invoke(app, [*command, *more]) for more in ((), ("--out", "x", "--json")))
+    assert (done.exit_code, plain.exit_code) == (0, 0), done.output
+    assert re.match(r"sample -?\d+\.\d\d at step \d of 6$", done.stdout.splitlines()[0])
+    assert {"scores", "model", "training"} <= set(json.loads(plain.stdout))
     assert "seed: 3" in (tmp_path / "runs" / "tiny" / "recipe.yaml").read_text(encoding="utf-8")
 
 

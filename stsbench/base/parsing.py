@@ -30,11 +30,11 @@ def _unique(members: list[tuple[str, Any]]) -> dict[str, Any]:
     return values
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]
     """Reads numbers as YAML 1.2 does: `1e-5` is text in YAML 1.1."""
 
 
-class _Dumper(yaml.SafeDumper):
+class _Dumper(yaml.SafeDumper):  # type: ignore[misc]
     """Quotes texts that `_Loader` would read as numbers."""
 
 

@@ -16,7 +16,7 @@ from stsbench.scoring.statistic import sharing_of
 from stsbench.scoring.subjects import ScoredTask
 from stsbench.statistics import Dependence
 from stsbench.statistics.dependence import Sharing
-from stsbench.statistics.influence import Floats, Linear
+from stsbench.statistics.influence import Floats, Linear, ratio_terms
 from stsbench.statistics.intervals import design_effect
 from stsbench.statistics.seeds import generator
 
@@ -28,7 +28,7 @@ FALSE, PRECISION, RECALL = TARGETS = "false matches", "precision", "recall"
 RATES = (*TARGETS, "matched", "balanced accuracy")
 
 _FOLDS = 5
-_DRAWS, _STEPS = 200, 20  # Of the band of a probability, and per unit of similarity
+_DRAWS = 200  # Of the band of a probability
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +39,7 @@ class LabelledPairs:
     similarity: Floats
     matches: Mask
     sharing: Sharing
+    kind: str = "cosine"
 
     @classmethod
     def of(cls, task: ScoredTask, positive: float | None) -> "LabelledPairs":
@@ -51,7 +52,8 @@ class LabelledPairs:
             raise UserError(
                 f"{some} pairs of {task.task} have a gold score of {lowest:g} and above: set --positive."
             )
-        return cls(task.task, task.similarity, matches, sharing_of(task.pairs, folded=True))
+        sharing = sharing_of(task.pairs, folded=True)
+        return cls(task.task, task.similarity, matches, sharing, task.statistic.similarity)
 
     @classmethod
     def join(cls, name: str, parts: Sequence["LabelledPairs"]) -> "LabelledPairs":
@@ -59,10 +61,16 @@ class LabelledPairs:
         similarity, matches = (
             np.concatenate([vars(of)[key] for of in parts]) for key in ("similarity", "matches")
         )
-        return cls(name, similarity, matches, Sharing.join([of.sharing for of in parts]))
+        return cls(name, similarity, matches, Sharing.join([of.sharing for of in parts]), parts[0].kind)
 
     def take(self, chosen: Mask) -> "LabelledPairs":
-        return LabelledPairs(self.name, self.similarity[chosen], self.matches[chosen], self.sharing.take(chosen))
+        taken = (of[chosen] for of in (self.similarity, self.matches))
+        return LabelledPairs(self.name, *taken, self.sharing.take(chosen), self.kind)
+
+    def has_pairs_of(self, other: "LabelledPairs") -> bool:
+        """Returns whether both are the same pairs with the same labels, compared by the same similarity."""
+        mine, theirs = ((of.matches, *vars(of.sharing).values()) for of in (self, other))
+        return self.kind == other.kind and all(map(np.array_equal, mine, theirs))
 
 
 def cutoff_of(pairs: LabelledPairs, target: str, rate: float, dependence: Dependence) -> float:
@@ -72,6 +80,11 @@ def cutoff_of(pairs: LabelledPairs, target: str, rate: float, dependence: Depend
     Beta(x, n + 1 - x). The same holds for missed matches from below, and nearly for the x non-matches among n
     pairs above a cutoff, by Beta(x + 1/2, n + 1/2 - x). Between two pairs the cutoff is interpolated (fractional
     order statistics: Hutson 1999). With shared sentences n and x are divided by the design effect.
+
+    A precision can fall and rise again, and the last of many cutoffs would often pass by chance. So some cutoffs
+    are tested from the highest down, each above twice as many pairs as the one before, with Clopper and Pearson's
+    bound, until one fails (fixed-sequence testing: Angelopoulos et al. 2021). The first has just so many pairs
+    above it that it passes if all of them match.
     """
     if pairs.matches.all() or not pairs.matches.any():
         return nan
@@ -93,77 +106,106 @@ def cutoff_of(pairs: LabelledPairs, target: str, rate: float, dependence: Depend
     shares = [(counted, head) if of_matched else (head, counted) for head in heads]
     effect = design_effect(shares, sharing, dependence, CONFIDENCE)
     half = 0.5 if of_matched else 0
-    confidence = betainc(x / effect + half, (n - x) / effect + 1 - half, share)
     distinct = np.flatnonzero(np.append(falling[1:] < falling[:-1], True))
-    meets = np.flatnonzero(confidence[distinct] >= CONFIDENCE)
+    x, n = x[distinct] / effect, n[distinct] / effect
+    confidence = betainc(x + half, n - x + 1 - half, share)
+    if of_matched:
+        fewest = np.log(1 - CONFIDENCE) / np.log1p(-np.clip(share, 1e-9, 1 - 1e-9))
+        tested = np.searchsorted(n, fewest * 2.0 ** np.arange(np.log2(len(order)) + 1))
+        tested = tested[tested < len(n)]
+        passes = betainc(x + 1, np.maximum(n - x, 1e-9), share)[tested] >= CONFIDENCE
+        passed = int(np.argmin(np.append(passes, False)))
+        if not passed:
+            return nan
+        confidence[np.append(tested, len(n))[passed] :] = 0
+    meets = np.flatnonzero(confidence >= CONFIDENCE)
     if not len(meets):
         return nan
-    ends = distinct[[min(meets[-1] + 1, len(distinct) - 1), meets[-1]]]
-    return sign * float(np.interp(CONFIDENCE, confidence[ends], falling[ends]))
+    ends = [min(meets[-1] + 1, len(distinct) - 1), meets[-1]]
+    return sign * float(np.interp(CONFIDENCE, confidence[ends], falling[distinct[ends]]))
 
 
 def cross_fitted(pairs: LabelledPairs, target: str, rate: float, dependence: Dependence) -> Mask | None:
-    """Returns which pairs match by cutoffs of pairs without their sentences; None if all pairs are linked."""
-    folds, matched = pairs.sharing.components % _FOLDS, np.zeros(len(pairs.matches), dtype=bool)
-    for fold in range(folds.max() + 1):
-        cutoff = cutoff_of(pairs.take(folds != fold), target, rate, dependence)
-        matched |= (folds == fold) & (pairs.similarity >= cutoff)
-    return matched if folds.any() else None
+    """Returns which pairs match by the cutoffs of pairs without their sentences.
+
+    None if a fold of linked pairs leaves no pairs that have a cutoff.
+    """
+    components = pairs.sharing.components
+    folds = generator(0, "folds").permutation(components.max() + 1)[components] % _FOLDS
+    cutoffs = [
+        cutoff_of(pairs.take(folds != fold), target, rate, dependence) for fold in range(int(folds.max()) + 1)
+    ]
+    return None if np.isnan(cutoffs).any() else pairs.similarity >= np.array(cutoffs)[folds]
 
 
 def carried_cutoff(
     pairs: LabelledPairs, origin: LabelledPairs | None, old: float, estimates: Estimates
 ) -> dict[str, float]:
-    """Returns the cutoff with as many false matches as the `old` one of another model, with its interval."""
-    if origin is None or not np.array_equal(origin.matches, pairs.matches):
-        raise UserError(f"the run of --from has other pairs of {pairs.name}: measure both on the same ones.")
+    """Returns the cutoff with as many false matches as the `old` one of another model, with its interval.
+
+    Among tied pairs it is the cutoff with the nearest number. Without false matches it is just above the highest
+    non-match, and has no interval.
+    """
+    if origin is None or not pairs.has_pairs_of(origin):
+        raise UserError(f"the run of --from has other pairs or similarities of {pairs.name}: measure both alike.")
     falling = np.sort(pairs.similarity[~pairs.matches])[::-1]
     before = ~pairs.matches & (origin.similarity >= old)
     rank, size = int(before.sum()), len(falling)
-    cutoff = falling[rank - 1] if rank else nan
-    # The rates are equal; their difference on new pairs is uncertain (Woodruff 1952).
-    terms = (before * 1.0 - (~pairs.matches & (pairs.similarity >= cutoff))) / size
+    ends = np.flatnonzero(np.append(falling[1:] < falling[:-1], True))
+    nearest = int(np.argmin(np.abs(np.append(ends + 1, 0) - rank)))
+    if nearest == len(ends):
+        return {"value": float(np.nextafter(falling[0], np.inf)), "low": nan, "high": nan}
+    cutoff = float(falling[ends[nearest]])
+    # The difference of the two rates on new pairs is uncertain (Woodruff 1952).
+    after = ~pairs.matches & (pairs.similarity >= cutoff)
+    terms = ratio_terms(before, ~pairs.matches) - ratio_terms(after, ~pairs.matches)
     limits = estimates.limits(Linear(0.0, {pairs.name: terms}), size)
     ranks = [rank + size * limits[end] for end in ("high", "low")]
     low, high = np.interp(np.maximum(ranks, 1), np.arange(1, size + 1), falling)
     return {"value": cutoff, "low": min(low, cutoff), "high": max(high, cutoff)}
 
 
-def rates_of(pairs: LabelledPairs, matched: Mask | None) -> dict[str, Linear]:
-    """Returns the `RATES` of a decision, the (n,) mask of the pairs that it matches; undefined for None."""
+def rates_of(pairs: LabelledPairs, matched: Mask | None) -> dict[str, tuple[Linear, int]]:
+    """Returns the `RATES` of a decision, the (n,) mask of the pairs that it matches, and among how many pairs.
+
+    Undefined for None.
+    """
     if matched is None:
-        return dict.fromkeys(RATES, Linear.undefined())
-
-    def rate(counted: Mask, among: Mask) -> Linear:
-        above, below = (
-            Linear(float(of.sum()), {pairs.name: of.astype(np.float64)}) for of in (counted & among, among)
-        )
-        return above / below
-
-    false, recall = rate(matched, ~pairs.matches), rate(matched, pairs.matches)
-    precision, share = rate(pairs.matches, matched), rate(matched, np.ones_like(matched))
+        return dict.fromkeys(RATES, (Linear.undefined(), 0))
+    others, every = ~pairs.matches, np.ones_like(matched)
+    parts = (matched, others), (pairs.matches, matched), (matched, pairs.matches), (matched, every)
+    rates = []
+    for counted, among in parts:
+        value = float(counted[among].mean()) if among.any() else nan
+        rates.append((Linear(value, {pairs.name: ratio_terms(counted & among, among)}), int(among.sum())))
+    (false, of_others), _, (recall, of_matches), _ = rates
     balanced = (recall - false).mapped((1 + recall.value - false.value) / 2, 0.5)
-    return dict(zip(RATES, (false, precision, recall, share, balanced), strict=True))
+    return dict(zip(RATES, [*rates, (balanced, min(of_others, of_matches))], strict=True))
 
 
 def match_probability(pairs: LabelledPairs, level: float | None) -> Iterator[dict[str, Any]]:
     """Yields the probability of a match by isotonic regression, with a band from reweighted components.
 
-    There is a row with `value`, `low` and `high` (NaN without a level) for each similarity in steps of 0.05, its
-    `group`.
+    There is a row with `value`, `low` and `high` (NaN without a level, or if all pairs are linked) for each
+    similarity in steps of 0.05, or 25 steps on another scale, its `group`.
     """
     # Among ties matches come first, so that they are pooled.
     order = np.lexsort((~pairs.matches, pairs.similarity))
     rising, matches = pairs.similarity[order], pairs.matches[order].astype(np.float64)
-    components = pairs.sharing.components[order]
-    grid = np.arange(np.floor(rising[0] * _STEPS), np.ceil(rising[-1] * _STEPS) + 1) / _STEPS
-    # The Bayesian bootstrap (Rubin 1981); the first curve has equal weights.
-    weights = generator(0, "threshold").exponential(size=(1 + _DRAWS, components.max() + 1))
-    weights[0] = 1
-    fits = (isotonic_regression(matches, weights=of[components]).x for of in weights)
-    curves = [np.interp(grid, rising, fit) for fit in fits]
+    span = rising[-1] - rising[0]
+    steps = 20 if pairs.kind == "cosine" or not span else 25 / span
+    grid = np.arange(np.floor(rising[0] * steps), np.ceil(rising[-1] * steps) + 1) / steps
+    curve = np.interp(grid, rising, isotonic_regression(matches).x)
     low, high = np.full((2, len(grid)), nan)
-    if level is not None:
+    linked = pairs.sharing.components[order]
+    if level is not None and linked.any():
+        # The Bayesian bootstrap (Rubin 1981). A match below all pairs and a non-match above are added, because
+        # without them the ends are 0 and 1 in nearly every draw, however few pairs are there.
+        codes = np.concatenate([[linked.max() + 1], linked, [linked.max() + 2]])
+        padded, places = np.concatenate([[1], matches, [0]]), np.concatenate([rising[:1], rising, rising[-1:]])
+        weights = generator(0, "threshold").exponential(size=(_DRAWS, codes.max() + 1))
+        fits = (isotonic_regression(padded, weights=of[codes]).x for of in weights)
+        curves = [np.interp(grid, places, fit) for fit in fits]
         low, high = np.quantile(curves, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    for place, *row in zip(grid, curves[0], low, high, strict=True):
+    for place, *row in zip(grid, curve, low, high, strict=True):
         yield {"group": f"{place:g}"} | dict(zip(("value", "low", "high"), map(float, row), strict=True))

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from stsbench.analysis import cutoffs
-from stsbench.analysis.base import OfTasks, Row, with_intervals
+from stsbench.analysis.base import OfTasks, Row, similarity_notes, with_intervals
 from stsbench.analysis.cutoffs import FALSE, RATES, TARGETS, LabelledPairs
 from stsbench.analysis.inputs import INTERVALS, Answer, Estimates, analysable, parameter
 from stsbench.base.errors import UserError
@@ -19,9 +19,10 @@ from stsbench.data.catalogue import data_sets
 from stsbench.data.tables import load_pairs
 from stsbench.records.kinds import ALL_TASKS
 from stsbench.records.record import RunRecord
+from stsbench.records.store import load_run
 from stsbench.render.table import Table, Tables, note_of
 from stsbench.scoring.measure import evaluate
-from stsbench.scoring.settings import AVERAGE_PRECISION, Intervals
+from stsbench.scoring.settings import AVERAGE_PRECISION, Intervals, choose_protocol
 from stsbench.scoring.subjects import RecordedModel, ScoredTask, Subject, scored_tasks
 from stsbench.scoring.tasks import canonical
 from stsbench.statistics.correlations import CORRELATIONS
@@ -55,7 +56,10 @@ class Threshold(OfTasks):
 
     answer = Answer("Which similarity means a match?", rows={"measure": CUTOFF, "group": FITTED})
     place_label = "similarity"
-    examples = ("stsbench explain threshold runs/new --carry 0.70 --from runs/old --max-false-match 0.01",)
+    examples = (
+        "stsbench explain threshold runs/new --carry 0.70 --from runs/old --max-false-match 0.01",
+        "stsbench explain threshold runs/new --data pairs.tsv --positive 0.5 --min-recall 0.9",
+    )
 
     data: Sequence[str | Path] = parameter(
         (), "Your own pairs, with labels or gold scores. Repeatable.", flags=("--data",), kind=Path, panel=DATA
@@ -82,7 +86,7 @@ class Threshold(OfTasks):
             raise UserError("give --carry and --from together: a cutoff and its run.")
         target, rate = self.goal
         self.constants = {"target": f"{target} {'<=' if target == FALSE else '>='} {rate:g}"}
-        origin = {} if self.origin is None else analysable([self.origin])
+        origin = {} if self.origin is None else analysable([load_run(self.origin)])
         self._origin = {of.name: of for item in origin.items() for of in self._pairs(*item)}
         return {name: self._pairs(name, subject) for name, subject in subjects.items()}
 
@@ -92,20 +96,20 @@ class Threshold(OfTasks):
         return parts if len(parts) == 1 else [*parts, LabelledPairs.join(ALL_TASKS, parts)]
 
     def scored(self, name: str, subject: Subject) -> tuple[RunRecord, list[ScoredTask]]:
-        """Returns scored tasks; a run's model measures labelled pairs and pairs that the run lacks."""
-        known = {score.data.sha256 for score in subject.scores} if isinstance(subject, RunRecord) else set()
+        """Returns scored tasks; the model of a run measures labelled pairs and your own."""
         kinds = {task: getattr(data_sets().get(canonical(task)), "kind", "") for task in self.tasks}
-        folders = [Path(folder) for folder in self.data_dirs]
-        sets: list[Any] = [data for data in map(load_pairs, self.data) if data.sha256 not in known]
-        sets += [labelled_pairs(task, folders) for task, kind in kinds.items() if kind == "labelled"]
+        labelled = [task for task, kind in kinds.items() if kind == "labelled"]
         options: dict[str, Any] = {"data_dirs": self.data_dirs, "progress": self.progress}
-        if sets:
-            sets += [task for task, kind in kinds.items() if kind != "labelled"]
-            model = RecordedModel(subject.model) if isinstance(subject, RunRecord) else subject
-            return scored_tasks(name, evaluate(model, sets, intervals=Intervals(None), **options))
-        if not isinstance(subject, RunRecord):
+        run = subject if isinstance(subject, RunRecord) else None
+        if self.data or labelled:
+            sets: list[Any] = [*map(load_pairs, self.data), *(task for task in self.tasks if task not in labelled)]
+            sets += [labelled_pairs(task, list(map(Path, self.data_dirs))) for task in labelled]
+            model = RecordedModel(run.model) if run else subject
+            how = choose_protocol(similarity=run.protocol.similarity if run else None)
+            return scored_tasks(name, evaluate(model, sets, protocol=how, intervals=Intervals(None), **options))
+        if run is None:
             return super().scored(name, subject)
-        return scored_tasks(name, subject, self.tasks, statistics=(*CORRELATIONS, AVERAGE_PRECISION), **options)
+        return scored_tasks(name, run, self.tasks, statistics=(*CORRELATIONS, AVERAGE_PRECISION), **options)
 
     def measure(self, model: str, given: Sequence[LabelledPairs]) -> Iterator[Row]:
         estimates, goal = Estimates(self._how), (*self.goal, self._how.interval or "dyadic")
@@ -113,6 +117,7 @@ class Threshold(OfTasks):
         for pairs in given:
             estimates.block(pairs.name, pairs.sharing)
             about = {"task": pairs.name, "pairs": len(pairs.matches), "matches": int(pairs.matches.sum())}
+            about["similarity"] = pairs.kind
             groups = {FITTED: {"value": cutoffs.cutoff_of(pairs, *goal)}}
             if self.carry is not None:
                 carried = cutoffs.carried_cutoff(pairs, self._origin.get(pairs.name), self.carry, estimates)
@@ -122,8 +127,8 @@ class Threshold(OfTasks):
                 is_fitted, value = group == FITTED, cutoff["value"]
                 matched = cutoffs.cross_fitted(pairs, *goal) if is_fitted else pairs.similarity >= value
                 rates = cutoffs.rates_of(pairs, None if np.isnan(value) else matched)
-                for measure, estimate in rates.items():
-                    limits = estimates.limits(estimate, len(pairs.matches), share=True)
+                for measure, (estimate, among) in rates.items():
+                    limits = estimates.limits(estimate, among, share=True)
                     yield about | {"group": group, "measure": measure} | limits
             curve = cutoffs.match_probability(pairs, level)
             yield from (about | {"measure": PROBABILITY} | row for row in curve)
@@ -133,16 +138,22 @@ class Threshold(OfTasks):
         table = with_intervals(rows, ["model", "task", "group"], digits=3)
         if self.carry is None:
             table = table.drop(columns=["group", f"{CUTOFF}: interval"])
-        table = table.drop(columns=[f"{name}: interval" for name in RATES[3:]])
+        table = table.drop(columns=[f"{name}: interval" for name in RATES[4:]])
         caption = f"The cutoff for {self.constants['target']}, and its rates on other pairs"
         return Tables([Table(table, caption, 3, notes=self.notes)])
 
     @property
     def notes(self) -> tuple[str, ...]:
-        rows = self.frame[(self.frame["measure"] == CUTOFF) & self.frame["value"].isna()]
-        tasks = rows.groupby("model", sort=False)["task"].agg(", ".join)
-        none = note_of("No cutoff separates the pairs at this rate", tasks)
-        return ("A cutoff meets its target on new pairs with 90 % confidence.", *none)
+        rows = self.frame[(self.frame["group"] == FITTED) & self.frame["measure"].isin([CUTOFF, "matched"])]
+        missing = rows[rows["value"].isna()].drop_duplicates(["model", "task"])
+        notes = ["A cutoff meets its target on new pairs with 90 % confidence."]
+        for measure, text in (
+            (CUTOFF, "No cutoff separates the pairs at this rate"),
+            ("matched", "Too few unlinked pairs to judge the cutoff on others"),
+        ):
+            tasks = missing[missing["measure"] == measure].groupby("model", sort=False)["task"]
+            notes += note_of(text, tasks.agg(", ".join))
+        return (*notes, *similarity_notes(self.frame))
 
     def panels(self) -> Mapping[str, pd.DataFrame]:
         rows = self.headline[self.headline["measure"] == PROBABILITY].sort_values("group", key=pd.to_numeric)

@@ -12,9 +12,23 @@ from scipy.stats import beta, norm
 from sklearn.isotonic import IsotonicRegression
 
 import stsbench as sb
-from stsbench.analysis.cutoffs import FALSE, PRECISION, RECALL, LabelledPairs, cutoff_of
+from stsbench.analysis.cutoffs import (
+    FALSE,
+    PRECISION,
+    RECALL,
+    LabelledPairs,
+    carried_cutoff,
+    cutoff_of,
+    match_probability,
+)
+from stsbench.analysis.inputs import Estimates
 from stsbench.analysis.threshold import Threshold
+from stsbench.base.errors import UserError
+from stsbench.scoring.settings import Intervals
 from stsbench.statistics.dependence import Sharing
+from stsbench.statistics.seeds import generator
+
+ALONE = Sharing.of(*np.arange(2000).reshape(2, -1))
 
 
 def made(size: int = 400, seed: int = 0, digits: int = 9, copies: int = 1) -> LabelledPairs:
@@ -70,6 +84,52 @@ def test_ties_are_not_split_and_copies_add_no_certainty(target: str) -> None:
     assert (cutoff_of(thrice, target, rate, "dyadic") - independent) * (-1 if target == RECALL else 1) > 0
 
 
+@pytest.mark.parametrize(("apart", "share"), [(0, 0.88), (0.5, 0.8)])
+def test_a_weak_model_rarely_gets_a_cutoff_that_breaks_its_precision(apart: float, share: float) -> None:
+    broken = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        matches = rng.random(1000) < share
+        pairs = LabelledPairs("weak", rng.normal(size=1000) + apart * matches, matches, ALONE)
+        cutoff = cutoff_of(pairs, PRECISION, 0.9, "dyadic")
+        broken += share * norm.sf(cutoff - apart) < 9 * (1 - share) * norm.sf(cutoff)
+    assert broken <= 30
+
+
+def test_rates_do_not_depend_on_the_order_of_pairs_and_linked_pairs_have_none() -> None:
+    pairs = made(1000)
+    order = np.argsort(np.where(pairs.matches, 5, 1) * np.arange(1000), kind="stable")
+    for given in (pairs, pairs.take(order)):
+        rates = Threshold(min_recall=0.9).compute({"a": [given]}).frame.set_index("measure")["value"]
+        assert rates["recall"] == pytest.approx(0.92, abs=0.03)
+    hub = Sharing.of(np.zeros(1000), np.arange(1, 1001))
+    linked = Threshold().compute({"a": [replace(pairs, sharing=hub)]})
+    measures = linked.frame.set_index("measure")
+    assert not np.isnan(measures.loc["cutoff", "value"])
+    assert measures.loc[["recall", "precision"], "value"].isna().all()
+    assert measures.loc["probability", ["low", "high"]].isna().all().all()
+    assert "made (a)" in linked.notes[-1]
+
+
+def test_a_rate_of_one_is_as_uncertain_as_its_own_pairs_are_few() -> None:
+    ranks = np.arange(1000)
+    rows = (
+        Threshold(min_recall=0.5).compute({"a": [LabelledPairs("few", ranks / 1000, ranks >= 980, ALONE)]}).frame
+    )
+    precision = rows[rows["measure"] == "precision"].iloc[0]
+    assert precision["value"] == precision["high"] == 1
+    assert precision["low"] < 0.9
+
+
+def test_the_probability_has_about_25_places_on_another_scale_and_a_band_at_both_ends() -> None:
+    pairs = made()
+    scaled = replace(pairs, similarity=1e4 * pairs.similarity, kind="dot")
+    curve = pd.DataFrame(match_probability(scaled, 0.95))
+    assert 25 <= len(curve) <= 28
+    assert curve["low"].iloc[-1] < 1
+    assert curve["high"].iloc[0] > 0
+
+
 def test_without_enough_pairs_or_both_kinds_there_is_no_cutoff() -> None:
     pairs = made(40)
     assert np.isnan(cutoff_of(pairs, FALSE, 0.01, "dyadic"))
@@ -95,8 +155,9 @@ def test_rates_are_of_pairs_that_did_not_choose_the_cutoff() -> None:
     pairs = made()
     frame = Threshold().compute({"a": [pairs]}).frame
     matched = np.zeros(400, dtype=bool)
+    folds = generator(0, "folds").permutation(400) % 5
     for fold in range(5):
-        inside = np.arange(400) % 5 == fold
+        inside = folds == fold
         others = pairs.similarity[~inside & ~pairs.matches]
         matched[inside] = pairs.similarity[inside] >= plain(others, 0.05)
     rates = frame[frame["group"] == "fitted"].set_index("measure")["value"]
@@ -127,6 +188,28 @@ def test_a_carried_cutoff_makes_as_many_false_matches_and_the_old_one_does_not(t
         assert found["kept", "false matches"] == pytest.approx((new["cosine"][other] >= 0.7).mean())
         limits = frame[(frame["group"] == "carried") & (frame["measure"] == "cutoff")].iloc[0]
         assert limits["low"] < limits["value"] < limits["high"]
+
+
+def test_a_carried_cutoff_among_ties_is_the_nearest_and_other_pairs_are_refused() -> None:
+    pairs = made()
+    estimates = Estimates(Intervals())
+    estimates.block(pairs.name, pairs.sharing)
+    others, falling = ~pairs.matches, np.sort(pairs.similarity[~pairs.matches])[::-1]
+    none = carried_cutoff(pairs, pairs, falling[0] + 1, estimates)
+    assert none["value"] > falling[0]
+    assert np.isnan(none["low"])
+    tied = replace(pairs, similarity=pairs.similarity.round(0))
+    for count in (3, 20, 60):
+        cutoff = carried_cutoff(tied, pairs, falling[count - 1], estimates)["value"]
+        made_by = {place: (tied.similarity[others] >= place).sum() for place in {*tied.similarity, 9.0}}
+        nearest = min(abs(number - count) for number in made_by.values())
+        assert abs((tied.similarity[others] >= cutoff).sum() - count) == nearest
+    for other in (
+        replace(pairs, kind="dot"),
+        replace(pairs, sharing=made(copies=2).take(np.arange(800) < 400).sharing),
+    ):
+        with pytest.raises(UserError, match="other pairs or similarities"):
+            carried_cutoff(pairs, other, 0.7, estimates)
 
 
 def test_labelled_pairs_are_compared_by_the_model_of_a_run() -> None:

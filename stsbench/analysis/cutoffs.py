@@ -1,7 +1,7 @@
 """Cutoffs of a similarity: one with a guarantee, another model's, their rates, and the probability of a match."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import nan
 from typing import Any
 
@@ -27,6 +27,7 @@ CONFIDENCE = 0.9  # The probability that a cutoff meets its target on new pairs
 FALSE, PRECISION, RECALL = TARGETS = "false matches", "precision", "recall"
 RATES = (*TARGETS, "matched", "balanced accuracy")
 
+_FIRST = 3.9  # At the target, non-matches above the first cutoff that is tested for a precision
 _FOLDS = 5
 _DRAWS = 200  # Of the band of a probability
 
@@ -64,8 +65,8 @@ class LabelledPairs:
         return cls(name, similarity, matches, Sharing.join([of.sharing for of in parts]), parts[0].kind)
 
     def take(self, chosen: Mask) -> "LabelledPairs":
-        taken = (of[chosen] for of in (self.similarity, self.matches))
-        return LabelledPairs(self.name, *taken, self.sharing.take(chosen), self.kind)
+        sharing = self.sharing.take(chosen)
+        return replace(self, similarity=self.similarity[chosen], matches=self.matches[chosen], sharing=sharing)
 
     def has_pairs_of(self, other: "LabelledPairs") -> bool:
         """Returns whether both are the same pairs with the same labels, compared by the same similarity."""
@@ -84,7 +85,7 @@ def cutoff_of(pairs: LabelledPairs, target: str, rate: float, dependence: Depend
     A precision can fall and rise again, and the last of many cutoffs would often pass by chance. So some cutoffs
     are tested from the highest down, each above twice as many pairs as the one before, with Clopper and Pearson's
     bound, until one fails (fixed-sequence testing: Angelopoulos et al. 2021). The first has just so many pairs
-    above it that it passes if all of them match.
+    above it that it passes with one non-match among them.
     """
     if pairs.matches.all() or not pairs.matches.any():
         return nan
@@ -97,21 +98,20 @@ def cutoff_of(pairs: LabelledPairs, target: str, rate: float, dependence: Depend
     scores, sharing = sign * pairs.similarity[inside], pairs.sharing.take(inside)
     counted = ~pairs.matches if of_matched else every[inside]
     order = np.argsort(-scores, kind="stable")
-    falling, x, n = scores[order], np.cumsum(counted[order]), np.arange(1, len(order) + 1)
-    n = n if of_matched else np.full(len(order), len(order))
+    falling, counts, ranks = scores[order], np.cumsum(counted[order]), np.arange(1, len(order) + 1)
+    sizes = ranks if of_matched else np.full_like(ranks, len(order))
     # Dependence shows better in the neighbourhood of the cutoff than at the few pairs above it.
-    within = max(int(np.count_nonzero(x <= share * n)), 1)
+    within = max(int(np.count_nonzero(counts <= share * sizes)), 1)
     places = np.clip(np.ceil(within * np.array([1, 1.5, 2, 3])).astype(int), 1, len(order)) - 1
     heads = [scores >= falling[place] for place in places]
     shares = [(counted, head) if of_matched else (head, counted) for head in heads]
     effect = design_effect(shares, sharing, dependence, CONFIDENCE)
     half = 0.5 if of_matched else 0
     distinct = np.flatnonzero(np.append(falling[1:] < falling[:-1], True))
-    x, n = x[distinct] / effect, n[distinct] / effect
+    x, n = counts[distinct] / effect, sizes[distinct] / effect
     confidence = betainc(x + half, n - x + 1 - half, share)
     if of_matched:
-        fewest = np.log(1 - CONFIDENCE) / np.log1p(-np.clip(share, 1e-9, 1 - 1e-9))
-        tested = np.searchsorted(n, fewest * 2.0 ** np.arange(np.log2(len(order)) + 1))
+        tested = np.searchsorted(n, _FIRST / max(share, 1e-9) * 2.0 ** np.arange(np.log2(len(order)) + 1))
         tested = tested[tested < len(n)]
         passes = betainc(x + 1, np.maximum(n - x, 1e-9), share)[tested] >= CONFIDENCE
         passed = int(np.argmin(np.append(passes, False)))

@@ -104,7 +104,7 @@ class Threshold(OfTasks):
         if self.data or labelled:
             sets: list[Any] = [*map(load_pairs, self.data), *(task for task in self.tasks if task not in labelled)]
             sets += [labelled_pairs(task, list(map(Path, self.data_dirs))) for task in labelled]
-            model = RecordedModel(run.model) if run else subject
+            model: Any = RecordedModel(run.model) if run else subject
             how = choose_protocol(similarity=run.protocol.similarity if run else None)
             return scored_tasks(name, evaluate(model, sets, protocol=how, intervals=Intervals(None), **options))
         if run is None:

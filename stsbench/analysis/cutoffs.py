@@ -207,5 +207,6 @@ def match_probability(pairs: LabelledPairs, level: float | None) -> Iterator[dic
         fits = (isotonic_regression(padded, weights=of[codes]).x for of in weights)
         curves = [np.interp(grid, places, fit) for fit in fits]
         low, high = np.quantile(curves, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        low, high = np.minimum(low, curve), np.maximum(high, curve)
     for place, *row in zip(grid, curve, low, high, strict=True):
         yield {"group": f"{place:g}"} | dict(zip(("value", "low", "high"), map(float, row), strict=True))

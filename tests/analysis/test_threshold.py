@@ -168,7 +168,8 @@ def test_rates_are_of_pairs_that_did_not_choose_the_cutoff() -> None:
     curve = frame[frame["measure"] == "probability"]
     regression = IsotonicRegression(out_of_bounds="clip").fit(pairs.similarity, pairs.matches)
     assert curve["value"].tolist() == pytest.approx(regression.predict(curve["group"].astype(float)).tolist())
-    assert ((curve["low"] <= curve["high"]) & (curve["low"] >= 0) & (curve["high"] <= 1)).all()
+    assert ((curve["low"] <= curve["value"]) & (curve["value"] <= curve["high"])).all()
+    assert curve[["low", "high"]].stack().between(0, 1).all()
 
 
 def test_a_carried_cutoff_makes_as_many_false_matches_and_the_old_one_does_not(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ class Board(PageResult):
             "stsbench.browsing",
             "board.html.j2",
             ("page.css", "explore.css", "board.css"),
-            ("theme.js", "table.js", "board.js"),
+            ("theme.js", "table.js", "chart.js", "board.js"),
             title=self.title,
             version=__version__,
             notes=self.notes,

@@ -277,7 +277,7 @@ class Explored(PageResult):
             "stsbench.browsing",
             "explore.html.j2",
             ("page.css", "explore.css"),
-            ("theme.js", "table.js", "explore.js"),
+            ("theme.js", "table.js", "chart.js", "explore.js"),
             title=self.title,
             version=__version__,
             data=data,

@@ -113,7 +113,7 @@ def to_html(report: Report) -> str:
         "stsbench.reports",
         "page.html.j2",
         ("page.css",),
-        ("theme.js", "page.js"),
+        ("theme.js", "table.js", "chart.js", "page.js"),
         report=report,
         generator=GENERATOR,
         heads=_heads,

@@ -193,57 +193,25 @@
     const x = facts.includes(state.x) ? state.x : facts.toSorted((one, other) => values(other) - values(one))[0];
     return { facts, tasks, x, y: tasks.includes(state.y) ? state.y : `s${section().columns.findIndex((task) => task.is_headline)}` };
   };
-  const svg = (tag, more = {}, text = "") => {
-    const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
-    for (const [name, said] of Object.entries(more)) element.setAttribute(name, said);
-    element.textContent = text;
-    return element;
-  };
-  const PAD = { left: 52, right: 16, top: 12, bottom: 44 }, HIGH = 320;
   const draw = (list) => {
     const { x, y } = axes(), dots = list.filter((line) => line.of === "run" && x && value(line, x) !== null && value(line, y) !== null);
     by("drawing").hidden = !x;
     if (!x) return;
-    const wide = Math.max(260, by("picture").clientWidth), image = svg("svg", { viewBox: `0 0 ${wide} ${HIGH}`, width: wide, height: HIGH, role: "group" });
-    image.setAttribute("aria-label", `${heading(y)} against ${heading(x)} of ${count(dots.length)} runs.`);
-    const xs = dots.map((line) => value(line, x)), ys = dots.flatMap((line) => scored(line, y).filter((score) => score !== null));
-    const isLog = xs.length > 0 && Math.min(...xs) > 0 && Math.max(...xs) > 30 * Math.min(...xs), scale = (own) => (isLog ? Math.log10(own) : own);
-    const ends = (values) => {
-      const [low, high] = [Math.min(...values), Math.max(...values)];
-      return low < high ? [low - 0.04 * (high - low), high + 0.04 * (high - low)] : [(low || 0) - 1, (high || 0) + 1];
-    };
-    const [left, right] = dots.length ? ends(xs.map(scale)) : [0, 1], [bottom, top] = dots.length ? ends(ys) : [0, 1];
-    const across = (own) => PAD.left + (wide - PAD.left - PAD.right) * (own - left) / (right - left);
-    const up = (own) => PAD.top + (HIGH - PAD.top - PAD.bottom) * (top - own) / (top - bottom);
-    const plain = (own) => String(Number(own.toPrecision(3))).replace("-", "\u2212");
-    // A logarithmic scale has round numbers, too: 1, 2, 5, 10, ..., or 1, 10, 100 if these are too close.
-    const round = (low, end) => {
-      const found = [], parts = 3 * (end - low) > wide / 60 ? [1] : [1, 2, 5];
-      for (let power = Math.floor(low); power <= end; power++) for (const part of parts) found.push(power + Math.log10(part));
-      return found.filter((at) => at >= low && at <= end);
-    };
-    for (const tick of isLog ? round(left, right) : Table.ticks(left, right, Math.min(8, wide / 90))) {
-      image.append(svg("line", { x1: across(tick), x2: across(tick), y1: PAD.top, y2: HIGH - PAD.bottom }), svg("text", { x: across(tick), y: HIGH - PAD.bottom + 16, "text-anchor": "middle" }, plain(isLog ? 10 ** tick : tick)));
-    }
-    for (const tick of Table.ticks(bottom, top, 6)) {
-      image.append(svg("line", { x1: PAD.left, x2: wide - PAD.right, y1: up(tick), y2: up(tick) }), svg("text", { x: PAD.left - 6, y: up(tick) + 4, "text-anchor": "end" }, plain(tick)));
-    }
-    image.append(svg("text", { x: PAD.left + (wide - PAD.left - PAD.right) / 2, y: HIGH - 8, "text-anchor": "middle" }, heading(x)));
-    image.append(svg("text", { transform: `translate(14 ${(HIGH - PAD.bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, heading(y)));
+    const across = { title: heading(x), values: dots.map((line) => value(line, x)), canBeLog: true };
+    const up = { title: heading(y), values: dots.flatMap((line) => scored(line, y).filter((score) => score !== null)) };
+    const chart = Chart.of(by("picture"), across, up, { role: "group", "aria-label": `${heading(y)} against ${heading(x)} of ${count(dots.length)} runs.` });
     const chosen = new Set(picked()), few = dots.length <= 60;
-    for (const line of dots) {
-      const [score, low, high] = scored(line, y), at = across(scale(value(line, x)));
-      if (few && low !== null) image.append(svg("line", { class: "limits", x1: at, x2: at, y1: up(low), y2: up(high) }));
+    const points = dots.map((line) => {
+      const [score, low, high] = scored(line, y), at = value(line, x);
+      if (few && low !== null) chart.interval(at, low, high);
       const kinds = [isAlike(line.place) && section().compared.length ? "alike" : "", chosen.has(line.place) ? "picked" : ""].filter(Boolean).join(" ");
-      const said = `${line.name}: ${heading(y)} ${number(score)}${low === null ? "" : ` [${number(low)}, ${number(high)}]`}, ${heading(x)} ${number(value(line, x), column(x)[2])}${kinds.includes("alike") ? ", tied with the best" : ""}`;
-      const dot = svg("circle", { cx: at, cy: up(score), r: few ? 5 : 3.5, class: kinds, role: "img", "aria-label": said });
-      // The keyboard steps through a readable number; the table has all.
-      if (few) dot.setAttribute("tabindex", "0");
-      dot.append(svg("title", {}, said));
-      dot.addEventListener("click", () => { pick(line.run); show(); });
-      image.append(dot);
-    }
-    by("picture").replaceChildren(image);
+      const said = `${line.name}: ${heading(y)} ${number(score)}${low === null ? "" : ` [${number(low)}, ${number(high)}]`}, ${heading(x)} ${number(at, column(x)[2])}${kinds.includes("alike") ? ", tied with the best" : ""}`;
+      const point = chart.mark([[at, score]], few ? 5 : 3.5, { class: kinds, role: "img", "aria-label": said });
+      point.append(Chart.element("title", {}, said));
+      point.addEventListener("click", () => { pick(line.run); show(); });
+      return point;
+    });
+    Chart.addKeys(by("picture").firstChild, points);
   };
 
   const choose = (table) => {
@@ -320,8 +288,7 @@
   };
   Table.files("board", table);
 
-  let waiting = 0;
-  addEventListener("resize", () => { cancelAnimationFrame(waiting); waiting = requestAnimationFrame(() => draw(sorted(filtered()))); });
+  Chart.onResize(() => draw(sorted(filtered())));
   addEventListener("hashchange", () => { read(); controls(); show(); });
   read();
   show();

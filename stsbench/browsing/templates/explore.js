@@ -78,14 +78,8 @@
   };
   const chosen = () => choices[state.task];
   const unit = () => data.tasks[chosen().tasks[0]].unit;
-  const members = once(() => {
-    const { tasks } = chosen();
-    const parts = tasks.map((task) => Int32Array.from({ length: data.tasks[task].size }, (_, i) => from[task] + i));
-    const all = new Int32Array(parts.reduce((sum, part) => sum + part.length, 0));
-    let at = 0;
-    for (const part of parts) { all.set(part, at); at += part.length; }
-    return all;
-  }, () => state.task);
+  const itemsOf = (task) => Array.from({ length: data.tasks[task].size }, (_, i) => from[task] + i);
+  const members = once(() => chosen().tasks.flatMap(itemsOf), () => state.task);
   const isRanked = () => chosen().tasks.every((task) => data.tasks[task].ranked);
   const isLabelled = () => has("correct_a") && chosen().tasks.every((task) => !Number.isNaN(columns.correct_a[from[task]]));
   // A column is shown if an item has a value in it; that of subsets, if they differ from the tasks.
@@ -221,9 +215,8 @@
     facts.append(...list.flatMap((name) => isText(name) && !word(name, item) ? [] : [make("dt", heading[name]), make("dd", isText(name) ? word(name, item) : number(columns[name][item], decimals[name]), { dir: "auto", className: name.startsWith("missed") ? "long" : "" })]));
     pair.append(facts);
     if (!isRanked()) return;
-    const task = columns.task[item], all = Array.from({ length: data.tasks[task].size }, (_, i) => from[task] + i);
     const apart = (other) => Math.abs(columns.gold[other] - columns.gold[item]);
-    const near = all.filter((other) => other !== item).sort((a, b) => apart(a) - apart(b) || Math.abs(a - item) - Math.abs(b - item)).slice(0, NEAR);
+    const near = itemsOf(columns.task[item]).filter((other) => other !== item).sort((a, b) => apart(a) - apart(b) || Math.abs(a - item) - Math.abs(b - item)).slice(0, NEAR);
     pair.append(make("p", "Pairs with nearly the same gold score:"));
     const others = make("ul");
     for (const other of near) {
@@ -244,7 +237,7 @@
     if (by("confusion").hidden) return;
     const items = members(), table = by("confusion").querySelector("table");
     // A classifier may predict a label that none of these items has.
-    const found = (...of_) => [...new Set([...items].flatMap((item) => of_.map((name) => word(name, item))))].sort();
+    const found = (...of_) => [...new Set(items.flatMap((item) => of_.map((name) => word(name, item))))].sort();
     const labels = found("label"), predictions = found("label", ...ends.map((end) => `prediction_${end}`));
     table.replaceChildren();
     for (const end of ends) {
@@ -283,96 +276,28 @@
     const x = usual(state.x || "gold", ""), y = usual(state.y || "similarity_a", x);
     return { numeric, x, y };
   };
-  const PAD = { left: 52, right: 12, top: 10, bottom: 34 };
-  let plane = null;
+  const LAYERS = 64;
   const draw = (items) => {
-    const { x, y } = axes(), canvas = by("picture");
+    const { x, y } = axes();
     by("drawing").hidden = !(isRanked() && x && y);
     if (by("drawing").hidden) return;
-    const all = members(), ratio = devicePixelRatio || 1, wide = canvas.clientWidth, high = canvas.clientHeight;
-    canvas.width = wide * ratio;
-    canvas.height = high * ratio;
-    const limits = (name) => {
-      let [low, top] = [Infinity, -Infinity];
-      for (const item of all) { const value = columns[name][item]; if (value < low) low = value; if (value > top) top = value; }
-      return low < top ? [low, top] : [low - 1, top + 1];
+    const all = members(), axis = (name) => ({ title: heading[name], values: all.map((item) => columns[name][item]) });
+    const label = `${heading[y]} against ${heading[x]} of ${count(all.length)} items, ${count(items.length)} of them chosen.`;
+    const chart = Chart.of(by("picture"), axis(x), axis(y), { role: "img", "aria-label": label });
+    // Dense points are more transparent, so dark areas have many points. Within a path, points do not add up: a set has several.
+    const dots = (some, kind, most) => {
+      const opacity = Math.min(most, Math.max(0.12, 900 / some.length)), points = some.map((item) => [columns[x][item], columns[y][item]]);
+      for (let layer = 0; layer < LAYERS; layer++) chart.mark(points.filter((_, place) => place % LAYERS === layer), 1.8, { class: kind, "fill-opacity": opacity });
     };
-    const [left, right] = limits(x), [bottom, top] = limits(y);
-    plane = { x, y, left, right, bottom, top, wide: wide - PAD.left - PAD.right, high: high - PAD.top - PAD.bottom };
-    const style = getComputedStyle(document.documentElement), colour = (name) => style.getPropertyValue(name).trim();
-    const pen = canvas.getContext("2d");
-    pen.scale(ratio, ratio);
-    pen.fillStyle = colour("--paper");
-    pen.fillRect(0, 0, wide, high);
-    pen.font = "13px system-ui, sans-serif";
-    pen.fillStyle = colour("--quiet");
-    pen.strokeStyle = colour("--line");
-    const across = (value) => PAD.left + plane.wide * (value - left) / (right - left);
-    const up = (value) => PAD.top + plane.high * (top - value) / (top - bottom);
-    pen.textAlign = "center";
-    for (const tick of Table.ticks(left, right, 6)) {
-      pen.fillText(String(tick).replace("-", "\u2212"), across(tick), high - 18);
-      pen.beginPath(); pen.moveTo(across(tick), PAD.top); pen.lineTo(across(tick), high - PAD.bottom); pen.stroke();
-    }
-    pen.fillText(heading[x], PAD.left + plane.wide / 2, high - 3);
-    pen.textAlign = "right";
-    for (const tick of Table.ticks(bottom, top, 6)) {
-      pen.fillText(String(tick).replace("-", "\u2212"), PAD.left - 6, up(tick) + 4);
-      pen.beginPath(); pen.moveTo(PAD.left, up(tick)); pen.lineTo(wide - PAD.right, up(tick)); pen.stroke();
-    }
-    pen.save();
-    pen.translate(12, PAD.top + plane.high / 2);
-    pen.rotate(-Math.PI / 2);
-    pen.textAlign = "center";
-    pen.fillText(heading[y], 0, 0);
-    pen.restore();
-    // Dense points are more transparent, so dark areas have many points.
-    const dots = (some, name, alpha) => {
-      pen.globalAlpha = alpha;
-      pen.fillStyle = colour(name);
-      for (const item of some) {
-        const [px, py] = [across(columns[x][item]), up(columns[y][item])];
-        if (!Number.isNaN(px) && !Number.isNaN(py)) pen.fillRect(px - 1.5, py - 1.5, 3, 3);
-      }
-      pen.globalAlpha = 1;
-    };
-    const isAll = items.length === all.length, alpha = (some) => Math.min(0.8, Math.max(0.12, 900 / some.length));
-    if (!isAll) dots(all, "--quiet", Math.min(0.25, alpha(all)));
-    dots(items, "--link", alpha(items));
-    canvas.setAttribute("aria-label", `${heading[y]} against ${heading[x]} of ${count(all.length)} items, ${count(items.length)} of them chosen.`);
+    if (items.length < all.length) dots(all, "others", 0.25);
+    dots(items, "", 0.8);
+    chart.onBox((xs, ys) => {
+      page.setRange(x, xs);
+      page.setRange(y, ys);
+      page.redraw();
+      controls();
+    });
   };
-
-  let box = null;
-  const at = (event) => {
-    const place = by("picture").getBoundingClientRect();
-    const share = (value) => Math.min(1, Math.max(0, value));
-    return [share((event.clientX - place.left - PAD.left) / plane.wide), share((event.clientY - place.top - PAD.top) / plane.high)];
-  };
-  by("picture").addEventListener("pointerdown", (event) => { box = at(event); by("picture").setPointerCapture(event.pointerId); });
-  by("picture").addEventListener("pointermove", (event) => {
-    if (!box) return;
-    draw(filtered());
-    const [x, y] = at(event), pen = by("picture").getContext("2d");
-    pen.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue("--ink");
-    pen.strokeRect(PAD.left + box[0] * plane.wide, PAD.top + box[1] * plane.high, (x - box[0]) * plane.wide, (y - box[1]) * plane.high);
-  });
-  by("picture").addEventListener("pointerup", (event) => {
-    if (!box) return;
-    const [x, y] = at(event), [left, top] = [Math.min(x, box[0]), Math.min(y, box[1])], [right, bottom] = [Math.max(x, box[0]), Math.max(y, box[1])];
-    box = null;
-    const value = (low, high, part) => Number((low + part * (high - low)).toPrecision(4));
-    // A click without dragging removes the box.
-    if (right - left < 0.01 && bottom - top < 0.01) { delete state.ranges[plane.x]; delete state.ranges[plane.y]; }
-    else {
-      // A box that reaches the edge has no limit there, because a rounded limit would exclude points on the edge.
-      const within = (name, low, high, from_, to) => page.setRange(name, [from_ > 0 ? value(low, high, from_) : NaN, to < 1 ? value(low, high, to) : NaN]);
-      within(plane.x, plane.left, plane.right, left, right);
-      within(plane.y, plane.bottom, plane.top, 1 - bottom, 1 - top);
-    }
-    page.redraw();
-    controls();
-  });
-  by("picture").addEventListener("pointercancel", () => { box = null; show(); });
 
   const controls = () => {
     options(by("task"), choices.map((choice, place) => [String(place), choice.name]), state.task);
@@ -385,7 +310,7 @@
     options(by("up"), numeric.map((name) => [name, heading[name]]), y);
     const texts = shown().filter((name) => isText(name) && name !== "task" && !name.startsWith("missed")).map((name) => {
       const group = make("fieldset"), label = make("label", "is "), select = make("select");
-      const known = [...new Set([...members()].map((item) => names[name][columns[name][item]]))].sort();
+      const known = [...new Set(members().map((item) => names[name][columns[name][item]]))].sort();
       options(select, [["", "any"], ...known.filter(Boolean).map((value) => [value, value])], state.kept[name] ?? "");
       select.addEventListener("change", () => {
         if (select.value === "") delete state.kept[name]; else state.kept[name] = select.value;
@@ -440,7 +365,7 @@
 
   const table = () => {
     const list = shown(), heads = ["Item", ...(data.sentences ? ["Sentence 1", "Sentence 2"] : []), ...list.map((name) => heading[name])];
-    const rows = sorted(Array.from(filtered(), (item) => [item])).map(([item]) => [columns.item_id[item]].concat(
+    const rows = sorted(filtered().map((item) => [item])).map(([item]) => [columns.item_id[item]].concat(
       data.sentences ? [0, 1].map((side) => data.sentences[sidesOf(item)[side]] ?? "") : [],
       list.map((name) => (isText(name) ? word(name, item) : Number.isNaN(columns[name][item]) ? "" : String(columns[name][item]))),
     ));
@@ -448,11 +373,7 @@
   };
   Table.files("pairs", table);
 
-  let waiting = 0;
-  const again = () => { cancelAnimationFrame(waiting); waiting = requestAnimationFrame(() => draw(filtered())); };
-  addEventListener("resize", again);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
-  by("theme").addEventListener("click", again);
+  Chart.onResize(() => draw(filtered()));
   addEventListener("hashchange", () => { read(); controls(); show(); });
   read();
   controls();

@@ -1,5 +1,5 @@
 "use strict";
-// What the tables of the explorer and the board share: elements, the address, sorting, pages, filters, files.
+// What the tables of the pages share: elements, the address, sorting, pages, filters, files.
 const Table = (() => {
   const by = (id) => document.getElementById(id);
   const make = (tag, text = "", more = {}) => Object.assign(document.createElement(tag), { textContent: text, ...more });
@@ -17,20 +17,19 @@ const Table = (() => {
       return made;
     };
   };
-  const ticks = (low, end, most) => {
-    const step = 10 ** Math.floor(Math.log10(end - low)), part = [0.1, 0.2, 0.5, 1, 2].map((share) => share * step).find((share) => (end - low) / share <= most) ?? 5 * step;
-    const found = [];
-    for (let at = Math.ceil(low / part) * part; at <= end + part / 1e6; at += part) found.push(Number(at.toPrecision(6)));
-    return found;
-  };
 
   // Rows in the order of a column such as `-gold`; rows without a value stay at the end.
+  const alphabet = new Intl.Collator("en");
   const sorted = (rows, order, value) => {
     const name = order.replace("-", ""), sign = order.startsWith("-") ? -1 : 1;
     const none = (own) => own === null || own === "" || Number.isNaN(own);
+    const compare = (x, y) => (typeof x === "string" ? alphabet.compare(x, y) : x - y);
     const keyed = Array.from(rows, (row) => [value(row, name), row]);
-    return keyed.sort(([x], [y]) => (none(x) || none(y) ? none(x) - none(y) : x < y ? -sign : x > y ? sign : 0)).map(([, row]) => row);
+    return keyed.sort(([x], [y]) => (none(x) || none(y) ? none(x) - none(y) : sign * compare(x, y))).map(([, row]) => row);
   };
+  // The order after a click on a heading: numbers start with the largest, texts with the first, a second click reverses.
+  const reorder = (order, name, isText) => (order.replace("-", "") === name ? !order.startsWith("-") : !isText) ? `-${name}` : name;
+  const ariaSort = (order, name) => (order.replace("-", "") !== name ? "none" : order.startsWith("-") ? "descending" : "ascending");
 
   const range = (text) => {
     const [low, high] = text.split("~").map((part) => (part === "" ? NaN : Number(part)));
@@ -50,12 +49,10 @@ const Table = (() => {
     const redraw = (changes = {}) => { Object.assign(state, { page: "1" }, changes); show(); };
     const head = (name, title, help, isText) => {
       const cell = make("th", "", { scope: "col", className: isText ? "text" : "num", title: help }), button = make("button", title, { type: "button" });
-      const current = state.sort.replace("-", "") === name;
-      cell.setAttribute("aria-sort", !current ? "none" : state.sort.startsWith("-") ? "descending" : "ascending");
+      cell.setAttribute("aria-sort", ariaSort(state.sort, name));
       button.addEventListener("click", () => {
-        // Numbers start with the largest, texts with the first; the order of the data cannot be reversed.
-        const falls = name && (current ? !state.sort.startsWith("-") : !isText);
-        redraw({ sort: `${falls ? "-" : ""}${name}` });
+        // The order of the data cannot be reversed.
+        redraw({ sort: name && reorder(state.sort, name, isText) });
         [...by("rows").querySelectorAll("thead button")].find((other) => other.textContent === title)?.focus();
       });
       cell.append(button);
@@ -116,5 +113,5 @@ const Table = (() => {
       setTimeout(() => URL.revokeObjectURL(link.href), 1000);
     });
   };
-  return { by, make, number, count, words, options, once, ticks, sorted, range, write, of, files };
+  return { by, make, number, count, words, options, once, sorted, reorder, ariaSort, range, write, of, files };
 })();

@@ -1,42 +1,30 @@
 "use strict";
 (() => {
-  // A second click reverses the order; rows without a value stay at the end.
-  const order = (a, b, place, isNumber, sign) => {
-    const [x, y] = [a, b].map((row) => row.cells[place].dataset.key);
-    if (x === "" || y === "") return (x === "") - (y === "");
-    return sign * (isNumber ? Number(x) - Number(y) : x.localeCompare(y));
-  };
-  for (const button of document.querySelectorAll("th button")) {
-    button.addEventListener("click", () => {
-      const head = button.parentElement, body = head.closest("table").tBodies[0];
-      const isNumber = head.classList.contains("num"), before = head.getAttribute("aria-sort");
-      const sign = before === "none" ? (isNumber ? -1 : 1) : before === "ascending" ? -1 : 1;
-      for (const other of head.parentElement.cells) other.setAttribute("aria-sort", "none");
-      head.setAttribute("aria-sort", sign > 0 ? "ascending" : "descending");
-      body.append(...[...body.rows].sort((a, b) => order(a, b, head.cellIndex, isNumber, sign)));
-    });
+  for (const table of document.querySelectorAll("main table")) {
+    const heads = [...table.tHead.rows[0].cells], body = table.tBodies[0];
+    let order = "";
+    const key = (row, place) => {
+      const text = row.cells[place].dataset.key;
+      return heads[place].className === "num" && text !== "" ? Number(text) : text;
+    };
+    for (const [place, head] of heads.entries()) {
+      head.firstElementChild.addEventListener("click", () => {
+        order = Table.reorder(order, String(place), head.className === "text");
+        body.append(...Table.sorted(body.rows, order, key));
+        for (const [other, cell] of heads.entries()) cell.setAttribute("aria-sort", Table.ariaSort(order, String(other)));
+      });
+    }
   }
-
-  // The points of a figure are a single tab stop; arrow keys move between them.
   for (const drawing of document.querySelectorAll(".drawing svg")) {
     const marks = [...drawing.querySelectorAll(".mark")];
-    for (const [place, mark] of marks.entries()) {
+    for (const mark of marks) {
       const title = mark.querySelector("title");
-      mark.setAttribute("tabindex", place ? "-1" : "0");
       mark.setAttribute("aria-label", title.textContent);
       mark.dataset.hint = title.textContent;
       mark.classList.add("hint");
       title.remove();
     }
-    drawing.addEventListener("keydown", (event) => {
-      const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key] ?? 0;
-      const here = marks.indexOf(document.activeElement), next = marks[here + step];
-      if (!step || here < 0 || !next) return;
-      marks[here].setAttribute("tabindex", "-1");
-      next.setAttribute("tabindex", "0");
-      next.focus();
-      event.preventDefault();
-    });
+    Chart.addKeys(drawing, marks);
   }
   // A link to a folded section opens it; in print, all are open.
   const reveal = () => {

@@ -29,18 +29,10 @@
   const heading = (id) => column(id)[1];
   const isText = (id) => column(id)[2] === null;
 
-  const read = () => {
-    const said = new URLSearchParams(location.hash.slice(1));
-    Object.assign(state, USUAL, { ranges: {} });
-    if (Object.hasOwn(data.sections, said.get("table")) && said.get("table") !== "length") state.table = said.get("table");
-    for (const [name, value] of said) {
-      const id = name.slice(3);
-      if (Object.hasOwn(USUAL, name) && name !== "table") state[name] = value;
-      else if (name.startsWith("in.") && column(id) && !isText(id)) {
-        state.ranges[id] = Table.range(value);
-      }
-    }
-    if (!column(state.sort.replace("-", ""))) state.sort = `-s${section().columns.findIndex((task) => task.is_headline)}`;
+  const headline = () => `s${section().columns.findIndex((task) => task.is_headline)}`;
+  const repair = () => {
+    if (!Object.hasOwn(data.sections, state.table) || state.table === "length") state.table = "0";
+    if (!column(state.sort.replace("-", ""))) state.sort = `-${headline()}`;
   };
   // Letters are joined without spaces, the numbers of more than 52 groups with spaces.
   const groupText = (groups) => groups.join(groups.every((name) => /^\p{L}$/u.test(name)) ? "" : " ");
@@ -191,7 +183,7 @@
     // By default the cost of the table in which runs differ most.
     const values = (name) => column(name)[4] * new Set(section().runs.map((run) => run[name])).size;
     const x = facts.includes(state.x) ? state.x : facts.toSorted((one, other) => values(other) - values(one))[0];
-    return { facts, tasks, x, y: tasks.includes(state.y) ? state.y : `s${section().columns.findIndex((task) => task.is_headline)}` };
+    return { facts, tasks, x, y: tasks.includes(state.y) ? state.y : headline() };
   };
   const draw = (list) => {
     const { x, y } = axes(), dots = list.filter((line) => line.of === "run" && x && value(line, x) !== null && value(line, y) !== null);
@@ -216,7 +208,7 @@
 
   const choose = (table) => {
     Object.assign(state, USUAL, { table, ranges: {} });
-    state.sort = `-s${section().columns.findIndex((task) => task.is_headline)}`;
+    repair();
     show();
     controls();
   };
@@ -267,9 +259,9 @@
     head(titles);
     body(list, titles);
     draw(list);
-    Table.write(state, USUAL);
+    page.write();
   };
-  const page = Table.of(state, show, controls);
+  const page = Table.of({ state, usual: USUAL, names: {}, repair, isNumeric: (id) => column(id) && !isText(id), show, controls });
   const changed = (id, name, event = "change") => by(id).addEventListener(event, () => {
     page.redraw({ [name]: by(id).type === "checkbox" ? (by(id).checked ? "1" : "") : by(id).value });
   });
@@ -289,8 +281,5 @@
   Table.files("board", table);
 
   Chart.onResize(() => draw(sorted(filtered())));
-  addEventListener("hashchange", () => { read(); controls(); show(); });
-  read();
-  show();
-  controls();
+  page.start();
 })();

@@ -63,15 +63,7 @@
 
   const USUAL = { task: "0", q: "", verdict: "", sort: two ? "-gain" : "influence_a", page: "1", open: "", x: "", y: "" };
   const state = { ...USUAL, ranges: {}, kept: {} };
-  const read = () => {
-    const said = new URLSearchParams(location.hash.slice(1));
-    Object.assign(state, USUAL, { ranges: {}, kept: {} });
-    for (const [name, value] of said) {
-      const column = name.slice(3);
-      if (Object.hasOwn(USUAL, name)) state[name] = value;
-      else if (name.startsWith("in.") && has(column)) state.ranges[column] = Table.range(value);
-      else if (name.startsWith("is.") && Object.hasOwn(names, column) && names[column].includes(value)) state.kept[column] = value;
-    }
+  const repair = () => {
     if (!Object.hasOwn(choices, state.task) || state.task === "length") state.task = "0";
     if (!Object.hasOwn(VERDICTS, state.verdict)) state.verdict = "";
     if (!has(state.sort.replace("-", ""))) state.sort = "";
@@ -334,9 +326,9 @@
     confusion();
     draw(items);
     detail(list);
-    Table.write(state, USUAL);
+    page.write();
   };
-  const page = Table.of(state, show, controls);
+  const page = Table.of({ state, usual: USUAL, names, repair, isNumeric: (name) => has(name) && Number.isInteger(decimals[name]), show, controls });
   by("presets").replaceChildren(...PRESETS.map(([text, changes]) => {
     const button = make("button", text, { type: "button" });
     button.addEventListener("click", () => { page.redraw(changes); controls(); });
@@ -374,8 +366,5 @@
   Table.files("pairs", table);
 
   Chart.onResize(() => draw(filtered()));
-  addEventListener("hashchange", () => { read(); controls(); show(); });
-  read();
-  controls();
-  show();
+  page.start();
 })();

@@ -31,21 +31,35 @@ const Table = (() => {
   const reorder = (order, name, isText) => (order.replace("-", "") === name ? !order.startsWith("-") : !isText) ? `-${name}` : name;
   const ariaSort = (order, name) => (order.replace("-", "") !== name ? "none" : order.startsWith("-") ? "descending" : "ascending");
 
-  const range = (text) => {
-    const [low, high] = text.split("~").map((part) => (part === "" ? NaN : Number(part)));
-    return [low, high ?? NaN];
-  };
-  const write = (state, usual) => {
-    const address = new URLSearchParams();
-    for (const [name, value] of Object.entries(usual)) if (state[name] !== value) address.set(name, state[name]);
-    for (const [name, limits] of Object.entries(state.ranges)) address.set(`in.${name}`, limits.map((value) => (Number.isNaN(value) ? "" : String(value))).join("~"));
-    for (const [name, value] of Object.entries(state.kept ?? {})) address.set(`is.${name}`, value);
-    // A page inside another one may not have its own address.
-    try { history.replaceState(null, "", `#${address}`); } catch { /* then it is not kept */ }
-  };
-
-  // The table of a page: `state` has `sort`, `page` and `ranges`; `show` draws all, `controls` the filters.
-  const of = (state, show, controls) => {
+  // The table of a page: `state` holds its choices, `usual` the initial ones, `names` the values by text column.
+  // `repair` replaces unknown choices, `isNumeric` is whether a column may be limited, `show` draws all, `controls` the filters.
+  const of = ({ state, usual, names, repair, isNumeric, show, controls }) => {
+    const range = (text) => {
+      const [low, high] = text.split("~").map((part) => (part === "" ? NaN : Number(part)));
+      return [low, high ?? NaN];
+    };
+    const read = () => {
+      const address = [...new URLSearchParams(location.hash.slice(1))];
+      Object.assign(state, usual, { ranges: {}, kept: {} });
+      for (const [name, value] of address) if (Object.hasOwn(usual, name)) state[name] = value;
+      repair();
+      for (const [name, value] of address) {
+        const kind = name.slice(0, 3), column = name.slice(3);
+        if (kind === "in." && isNumeric(column)) state.ranges[column] = range(value);
+        else if (kind === "is." && Object.hasOwn(names, column) && names[column].includes(value)) state.kept[column] = value;
+      }
+      controls();
+      show();
+    };
+    const write = () => {
+      const address = new URLSearchParams();
+      for (const [name, value] of Object.entries(usual)) if (state[name] !== value) address.set(name, state[name]);
+      for (const [name, limits] of Object.entries(state.ranges)) address.set(`in.${name}`, limits.map((value) => (Number.isNaN(value) ? "" : String(value))).join("~"));
+      for (const [name, value] of Object.entries(state.kept)) address.set(`is.${name}`, value);
+      // A page inside another one may not have its own address.
+      try { history.replaceState(null, "", `#${address}`); } catch { /* then it is not kept */ }
+    };
+    const start = () => { addEventListener("hashchange", read); read(); };
     const redraw = (changes = {}) => { Object.assign(state, { page: "1" }, changes); show(); };
     const head = (name, title, help, isText) => {
       const cell = make("th", "", { scope: "col", className: isText ? "text" : "num", title: help }), button = make("button", title, { type: "button" });
@@ -99,7 +113,7 @@ const Table = (() => {
     by("before").addEventListener("click", () => turn(-1));
     by("after").addEventListener("click", () => turn(1));
     by("controls").addEventListener("submit", (event) => event.preventDefault());
-    return { redraw, head, pageOf, chip, rangeChips, setRange, rangeField };
+    return { start, write, redraw, head, pageOf, chip, rangeChips, setRange, rangeField };
   };
 
   const files = (name, rows) => {
@@ -113,5 +127,5 @@ const Table = (() => {
       setTimeout(() => URL.revokeObjectURL(link.href), 1000);
     });
   };
-  return { by, make, number, count, words, options, once, sorted, reorder, ariaSort, range, write, of, files };
+  return { by, make, number, count, words, options, once, sorted, reorder, ariaSort, of, files };
 })();

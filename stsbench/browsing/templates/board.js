@@ -96,11 +96,10 @@
     const why = compared.length ? `The page compares the ${count(compared.length)} highest runs with a score on each task. Compare others by command:` : "These runs have scores only, no pairs to compare.";
     const parts = [make("p", found ? found.text : why, { dir: "auto" })];
     if (found && compared.length > 2) parts.push(make("p", "The groups in the table are corrected for all pairs of runs, this comparison is not."));
-    const line = make("p");
     const quoted = (text) => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
     const placed = (place) => quoted([data.root, runs[place].run].filter(Boolean).join("/"));
-    line.append(make("code", `stsbench compare ${placed(a)} ${placed(b)}`));
-    box.replaceChildren(...parts, ...(compared.length ? [line] : []));
+    const command = make("p", [make("code", `stsbench compare ${placed(a)} ${placed(b)}`)]);
+    box.replaceChildren(...parts, ...(compared.length ? [command] : []));
   };
 
   // Settings that all runs share are listed once, above the table.
@@ -118,9 +117,8 @@
     by("told").textContent = `${names}${runs < all ? `${count(runs)} of ${count(all)} runs.` : ""}${some}${settings}`;
   };
   const head = (list) => {
-    const row = by("rows").querySelector("thead tr");
-    row.replaceChildren(make("th", "Compare", { scope: "col" }));
-    for (const [id, title, digits, help] of list) row.append(page.head(id, title, help, digits === null));
+    const heads = list.map(([id, title, digits, help]) => page.head(id, title, help, digits === null));
+    by("rows").querySelector("thead tr").replaceChildren(make("th", "Compare", { scope: "col" }), ...heads);
   };
   // An interval as a bar between the lowest and the highest limit of its column, the score as a dot.
   const extents = once(() => section().columns.map((_, index) => {
@@ -129,11 +127,10 @@
   }), () => state.table);
   const bar = (id, [score, low, high]) => {
     const [left, right] = extents()[Number(id.slice(1))], share = (own) => `${100 * (own - left) / (right - left || 1)}%`;
-    const whole = make("span", "", { className: "bar" }), part = make("span"), dot = make("i");
+    const part = make("span"), dot = make("i");
     Object.assign(part.style, { left: share(low), right: `calc(100% - ${share(high)})` });
     dot.style.left = share(score);
-    whole.append(part, dot);
-    return whole;
+    return make("span", [part, dot], { className: "bar" });
   };
   const cell = (line, [id, , digits]) => {
     if (id === "name") {
@@ -144,9 +141,8 @@
     }
     const own = value(line, id);
     if (id === "use") {
-      const settings = make("td", "", { className: "text", dir: "auto" });
-      settings.append(...settingsOf(line).filter((setting) => !common().has(setting)).map((setting) => make("span", setting, { className: "chip" })));
-      return settings;
+      const settings = settingsOf(line).filter((setting) => !common().has(setting));
+      return make("td", settings.map((setting) => make("span", setting, { className: "chip" })), { className: "text", dir: "auto" });
     }
     if (digits === null) return make("td", own, { className: "text", dir: "auto" });
     const field = make("td", number(own, digits), { className: own === null ? "num missing" : "num" }), score = scored(line, id);
@@ -217,10 +213,9 @@
     options(by("table"), data.sections.map(({ name, runs }, place) => [String(place), `${count(runs.length)} ${runs.length > 1 ? "runs" : "run"}: ${name}`]), state.table);
     by("apart").replaceChildren(...data.sections.flatMap(({ why, runs }, place) => {
       if (!why) return [];
-      const item = make("li"), button = make("button", `${count(runs.length)} ${runs.length > 1 ? "runs" : "run"}`, { type: "button" });
+      const button = make("button", `${count(runs.length)} ${runs.length > 1 ? "runs" : "run"}`, { type: "button" });
       button.addEventListener("click", () => { choose(String(place)); by("table").focus(); });
-      item.append(button, make("span", `: ${why}.`, { dir: "auto" }));
-      return [item];
+      return [make("li", [button, make("span", `: ${why}.`, { dir: "auto" })])];
     }));
     // A long list would come before its table.
     const others = by("apart").children.length;
@@ -235,15 +230,14 @@
     for (const name of ["alike", "published"]) by(name).checked = Boolean(state[name]);
     const visible = new Set(shown().map(([id]) => id)), { facts, tasks, x, y } = axes();
     by("choose").querySelector("div").replaceChildren(...columns().slice(1).map(([id, title]) => {
-      const label = make("label"), input = make("input", "", { type: "checkbox", checked: visible.has(id) });
+      const input = make("input", "", { type: "checkbox", checked: visible.has(id) });
       input.addEventListener("change", () => {
         const turned = new Set(state.columns.split(",").filter(Boolean));
         if (!turned.delete(id)) turned.add(id);
         state.columns = [...turned].join(",");
         show();
       });
-      label.append(input, ` ${title}`);
-      return label;
+      return make("label", [input, ` ${title}`]);
     }));
     options(by("across"), facts.map((id) => [id, heading(id)]), x);
     options(by("up"), tasks.map((id) => [id, heading(id)]), y);

@@ -34,6 +34,7 @@
     : [["Most costly pairs", { verdict: "", sort: "influence_a" }], ["Wrong pairs", { verdict: "wrong", sort: "influence_a" }]];
   const heading = Object.fromEntries(COLUMNS.map(([name, title]) => [name, title]));
   const decimals = Object.fromEntries(COLUMNS.map(([name, , digits]) => [name, digits]));
+  const help = Object.fromEntries(COLUMNS.map(([name, , , text]) => [name, text]));
   const isText = (name) => decimals[name] === null;
 
   // Numeric columns are numbers, NaN if missing; text columns are indices into their names.
@@ -153,32 +154,31 @@
     return name === "subset" && text === names.task[columns.task[item]] ? "" : text;
   };
   const cell = (name, row) => {
-    const field = make("td", "", { className: name.startsWith("missed") ? "text missed" : isText(name) ? "text" : "num", dir: "auto" });
+    const text = make("span", isText(name) ? valueOf(row, name) : number(valueOf(row, name), decimals[name]));
+    const field = make("td", [text], { className: name.startsWith("missed") ? "text missed" : isText(name) ? "text" : "num", dir: "auto" });
     field.dataset.name = heading[name];
-    field.append(make("span", isText(name) ? valueOf(row, name) : number(valueOf(row, name), decimals[name])));
     return field;
   };
   const head = (list) => {
-    const row = by("rows").querySelector("thead tr");
-    row.replaceChildren(page.head("", "Item", "Order of the data.", true));
-    if (data.sentences) row.append(make("th", hasTwo(members()[0]) ? "Sentences" : unit() === "queries" ? "Query" : "Sentence", { scope: "col" }));
-    for (const name of list) row.append(page.head(name, heading[name], COLUMNS.find(([own]) => own === name)[3], isText(name)));
+    const title = hasTwo(members()[0]) ? "Sentences" : unit() === "queries" ? "Query" : "Sentence";
+    const heads = list.map((name) => page.head(name, heading[name], help[name], isText(name)));
+    by("rows").querySelector("thead tr").replaceChildren(page.head("", "Item", "Order of the data.", true), ...(data.sentences ? [make("th", title, { scope: "col" })] : []), ...heads);
   };
   const body = (rows, list) => {
     by("rows").querySelector("tbody").replaceChildren(...page.pageOf(rows, PAGE).map((items) => {
-      const [item] = items, row = make("tr", "", { className: items.includes(Number(state.open || "NaN")) ? "open" : "" });
-      const open = make("button", columns.item_id[item], { type: "button", value: String(item) });
+      const [item] = items, open = make("button", columns.item_id[item], { type: "button", value: String(item) });
+      const tasks = chosen().tasks.length > 1 ? [make("small", items.map((own) => word("task", own)).join(", "))] : [];
+      const sides = data.sentences ? [make("td", sidesOf(item).map((side) => make("span", data.sentences[side], { dir: "auto" })), { className: "sentences" })] : [];
+      const cells = [make("td", [open, ...tasks]), ...sides, ...list.map((name) => cell(name, items))];
+      const row = make("tr", cells, { className: items.includes(Number(state.open || "NaN")) ? "open" : "" });
       // A click beside a marked text keeps the mark.
-      row.addEventListener("click", () => { if (getSelection().isCollapsed) { state.open = String(item); show(); by("detail-title").focus(); } });
-      row.append(make("td"));
-      row.firstChild.append(open);
-      if (chosen().tasks.length > 1) row.firstChild.append(make("small", items.map((own) => word("task", own)).join(", ")));
-      if (data.sentences) {
-        const sides = make("td", "", { className: "sentences" });
-        for (const side of sidesOf(item)) sides.append(make("span", data.sentences[side], { dir: "auto" }));
-        row.append(sides);
-      }
-      row.append(...list.map((name) => cell(name, items)));
+      row.addEventListener("click", () => {
+        if (!getSelection().isCollapsed) return;
+        state.open = String(item);
+        show();
+        by("rows").querySelector("tr.open").scrollIntoView({ block: "nearest" });
+        by("detail-title").focus({ preventScroll: true });
+      });
       return row;
     }));
   };
@@ -187,36 +187,26 @@
 
   // A sentence with marked words that the other one does not have.
   const marked = (text, other) => {
-    const known = new Set(other.toLowerCase().split(/\s+/)), line = make("p", "", { className: "sentence", dir: "auto" });
-    for (const part of text.split(/(\s+)/)) line.append(/\S/.test(part) && !known.has(part.toLowerCase()) ? make("mark", part) : part);
-    return line;
+    const known = new Set(other.toLowerCase().split(/\s+/));
+    return make("p", text.split(/(\s+)/).map((part) => (/\S/.test(part) && !known.has(part.toLowerCase()) ? make("mark", part) : part)), { className: "sentence", dir: "auto" });
   };
   const detail = (list) => {
     const item = state.open === "" ? NaN : Number(state.open), here = Number.isInteger(item) && item >= 0 && item < size;
     by("detail").hidden = !here;
     if (!here) return;
     by("detail-title").textContent = `${names.task[columns.task[item]]}, item ${columns.item_id[item]}`;
-    const pair = by("pair");
-    pair.replaceChildren();
-    const sides = sidesOf(item);
-    if (data.sentences) {
-      const texts = sides.map((side) => data.sentences[side]);
-      pair.append(...texts.map((text, side) => marked(text, texts[1 - side] ?? text)));
-    }
-    const facts = make("dl", "", { className: "facts" });
-    facts.append(...list.flatMap((name) => isText(name) && !word(name, item) ? [] : [make("dt", heading[name]), make("dd", isText(name) ? word(name, item) : number(columns[name][item], decimals[name]), { dir: "auto", className: name.startsWith("missed") ? "long" : "" })]));
-    pair.append(facts);
+    const texts = data.sentences ? sidesOf(item).map((side) => data.sentences[side]) : [];
+    const facts = list.flatMap((name) => isText(name) && !word(name, item) ? [] : [make("dt", heading[name]), make("dd", isText(name) ? word(name, item) : number(columns[name][item], decimals[name]), { dir: "auto", className: name.startsWith("missed") ? "long" : "" })]);
+    by("pair").replaceChildren(...texts.map((text, side) => marked(text, texts[1 - side] ?? text)), make("dl", facts, { className: "facts" }));
     if (!isRanked()) return;
     const apart = (other) => Math.abs(columns.gold[other] - columns.gold[item]);
     const near = itemsOf(columns.task[item]).filter((other) => other !== item).sort((a, b) => apart(a) - apart(b) || Math.abs(a - item) - Math.abs(b - item)).slice(0, NEAR);
-    pair.append(make("p", "Pairs with nearly the same gold score:"));
-    const others = make("ul");
-    for (const other of near) {
+    const others = near.map((other) => {
       const told = ends.map((end) => `similarity${of(end)} ${number(columns[`similarity_${end}`][other], 3)}`).join(", ");
       const text = data.sentences ? sidesOf(other).map((side) => `“${data.sentences[side]}”`).join(" and ") : `item ${columns.item_id[other]}`;
-      others.append(make("li", `${number(columns.gold[other])}, ${told}: ${text}`, { dir: "auto" }));
-    }
-    pair.append(others);
+      return make("li", `${number(columns.gold[other])}, ${told}: ${text}`, { dir: "auto" });
+    });
+    by("pair").append(make("p", "Pairs with nearly the same gold score:"), make("ul", others));
   };
 
   const chips = () => by("chips").replaceChildren(
@@ -233,20 +223,16 @@
     const labels = found("label"), predictions = found("label", ...ends.map((end) => `prediction_${end}`));
     table.replaceChildren();
     for (const end of ends) {
-      const top = make("tr"), name = `prediction_${end}`;
-      top.append(make("th", two ? `Predicted by ${end.toUpperCase()}` : "Predicted", { scope: "col" }), ...predictions.map((said) => make("th", said, { scope: "col" })));
-      table.append(top);
+      const name = `prediction_${end}`;
+      table.append(make("tr", [make("th", two ? `Predicted by ${end.toUpperCase()}` : "Predicted", { scope: "col" }), ...predictions.map((said) => make("th", said, { scope: "col" }))]));
       const counts = new Map();
       for (const item of items) {
         const key = `${columns.label[item]} ${columns[name][item]}`;
         counts.set(key, (counts.get(key) ?? 0) + 1);
       }
       for (const label of labels) {
-        const row = make("tr");
-        row.append(make("th", label, { scope: "row" }));
-        for (const said of predictions) {
+        const cells = predictions.map((said) => {
           const key = `${names.label.indexOf(label)} ${names[name].indexOf(said)}`;
-          const field = make("td", "", { className: label === said ? "right" : counts.has(key) ? "wrong" : "" });
           const button = make("button", count(counts.get(key) ?? 0), { type: "button" });
           button.setAttribute("aria-label", `${counts.get(key) ?? 0} of label ${label} and prediction ${said}: show them`);
           button.addEventListener("click", () => {
@@ -254,10 +240,9 @@
             page.redraw();
             controls();
           });
-          field.append(button);
-          row.append(field);
-        }
-        table.append(row);
+          return make("td", [button], { className: label === said ? "right" : counts.has(key) ? "wrong" : "" });
+        });
+        table.append(make("tr", [make("th", label, { scope: "row" }), ...cells]));
       }
     }
   };
@@ -278,8 +263,9 @@
     const chart = Chart.of(by("picture"), axis(x), axis(y), { role: "img", "aria-label": label });
     // Dense points are more transparent, so dark areas have many points. Within a path, points do not add up: a set has several.
     const dots = (some, kind, most) => {
-      const opacity = Math.min(most, Math.max(0.12, 900 / some.length)), points = some.map((item) => [columns[x][item], columns[y][item]]);
-      for (let layer = 0; layer < LAYERS; layer++) chart.mark(points.filter((_, place) => place % LAYERS === layer), 1.8, { class: kind, "fill-opacity": opacity });
+      const opacity = Math.min(most, Math.max(0.12, 900 / some.length)), layers = Array.from({ length: LAYERS }, () => []);
+      some.forEach((item, place) => layers[place % LAYERS].push([columns[x][item], columns[y][item]]));
+      for (const points of layers) chart.mark(points, 1.8, { class: kind, "fill-opacity": opacity });
     };
     if (items.length < all.length) dots(all, "others", 0.25);
     dots(items, "", 0.8);
@@ -301,19 +287,17 @@
     options(by("across"), numeric.map((name) => [name, heading[name]]), x);
     options(by("up"), numeric.map((name) => [name, heading[name]]), y);
     const texts = shown().filter((name) => isText(name) && name !== "task" && !name.startsWith("missed")).map((name) => {
-      const group = make("fieldset"), label = make("label", "is "), select = make("select");
+      const select = make("select");
       const known = [...new Set(members().map((item) => names[name][columns[name][item]]))].sort();
       options(select, [["", "any"], ...known.filter(Boolean).map((value) => [value, value])], state.kept[name] ?? "");
       select.addEventListener("change", () => {
         if (select.value === "") delete state.kept[name]; else state.kept[name] = select.value;
         page.redraw();
       });
-      label.append(select);
-      group.append(make("legend", heading[name]), label);
-      return group;
+      return make("fieldset", [make("legend", heading[name]), make("label", ["is ", select])]);
     });
     by("ranges").replaceChildren(...texts, ...numeric.map((name) => page.rangeField(name, heading[name])));
-    by("columns").replaceChildren(...shown().flatMap((name) => [make("dt", heading[name]), make("dd", COLUMNS.find(([own]) => own === name)[3])]));
+    by("columns").replaceChildren(...shown().flatMap((name) => [make("dt", heading[name]), make("dd", help[name])]));
   };
 
   const show = () => {

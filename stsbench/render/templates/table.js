@@ -2,7 +2,12 @@
 // What the tables of the pages share: elements, the address, sorting, pages, filters, files.
 const Table = (() => {
   const by = (id) => document.getElementById(id);
-  const make = (tag, text = "", more = {}) => Object.assign(document.createElement(tag), { textContent: text, ...more });
+  // An element with a text, or with a list of elements and texts; empty texts are left out.
+  const make = (tag, content = "", more = {}) => {
+    const element = Object.assign(document.createElement(tag), more);
+    element.append(...[content].flat().filter((part) => part !== ""));
+    return element;
+  };
   const number = (value, digits = 2) => (value === null || Number.isNaN(value) ? "–" : value.toFixed(digits).replace(/^-(0\.?0*)$/, "$1").replace("-", "\u2212"));
   const count = (value) => value.toLocaleString("en");
   const words = (text) => text.toLowerCase().split(/\s+/).filter(Boolean);
@@ -62,14 +67,13 @@ const Table = (() => {
     const start = () => { addEventListener("hashchange", read); read(); };
     const redraw = (changes = {}) => { Object.assign(state, { page: "1" }, changes); show(); };
     const head = (name, title, help, isText) => {
-      const cell = make("th", "", { scope: "col", className: isText ? "text" : "num", title: help }), button = make("button", title, { type: "button" });
+      const button = make("button", title, { type: "button" }), cell = make("th", [button], { scope: "col", className: isText ? "text" : "num", title: help });
       cell.setAttribute("aria-sort", ariaSort(state.sort, name));
       button.addEventListener("click", () => {
         // The order of the data cannot be reversed.
         redraw({ sort: name && reorder(state.sort, name, isText) });
         [...by("rows").querySelectorAll("thead button")].find((other) => other.textContent === title)?.focus();
       });
-      cell.append(button);
       return cell;
     };
     const pageOf = (list, size) => {
@@ -93,10 +97,8 @@ const Table = (() => {
       if (limits.every(Number.isNaN)) delete state.ranges[name]; else state.ranges[name] = limits;
     };
     const rangeField = (name, title) => {
-      const group = make("fieldset");
-      group.append(make("legend", title));
-      ["from", "to"].forEach((end, side) => {
-        const label = make("label", `${end} `), input = make("input", "", { type: "number", step: "any" }), value = state.ranges[name]?.[side];
+      const ends = ["from", "to"].map((end, side) => {
+        const input = make("input", "", { type: "number", step: "any" }), value = state.ranges[name]?.[side];
         input.value = value === undefined || Number.isNaN(value) ? "" : String(value);
         input.addEventListener("change", () => {
           const limits = state.ranges[name] ?? [NaN, NaN];
@@ -104,10 +106,9 @@ const Table = (() => {
           setRange(name, limits);
           redraw();
         });
-        label.append(input);
-        group.append(label);
+        return make("label", [`${end} `, input]);
       });
-      return group;
+      return make("fieldset", [make("legend", title), ...ends]);
     };
     const turn = (step) => { redraw({ page: String(Number(state.page) + step) }); by("rows").scrollIntoView(); };
     by("before").addEventListener("click", () => turn(-1));

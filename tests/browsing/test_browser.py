@@ -14,7 +14,7 @@ import stsbench as sb
 from stsbench.data.qrels import load_retrieval
 
 pytestmark = pytest.mark.slow
-SPACE = " "
+SPACE, RIGHT = " ", "\ue014"
 
 
 @pytest.fixture
@@ -145,6 +145,43 @@ def test_the_explorer_sorts_searches_and_opens_a_pair(browser: Any, hash_encode:
     fits(browser)
 
 
+def test_a_box_in_the_chart_limits_the_pairs(browser: Any, hash_encode: Any, tmp_path: Path) -> None:
+    frame = sb.explore(sb.evaluate(hash_encode, "sample", use_cache=False), tmp_path / "pairs.html").frame
+    browser.resize(1440, 900)
+    browser.open(tmp_path / "pairs.html")
+
+    def drag(*shares: tuple[float, float]) -> None:
+        corner = "const at = document.querySelector('#picture svg').getBoundingClientRect();"
+        left, top, wide, high = browser.run(f"{corner} return [at.left, at.top, at.width, at.height]")
+        browser.drag(*((left + x * wide, top + y * high) for x, y in shares))
+
+    drag((0.5, 0.5), (0.7, 0.3), (0.999, 0.2))
+    within = "return new URLSearchParams(location.hash.slice(1)).get(arguments[0]).split('~')"
+    low, high = browser.run(within, "in.gold")
+    # At the right edge of the chart there is no limit.
+    assert (2 < float(low) < 3, high) == (True, "")
+    least, most = map(float, browser.run(within, "in.similarity_a"))
+    kept = frame[(frame["gold"] >= float(low)) & frame["similarity_a"].between(least, most)]
+    assert 0 < len(kept) < len(frame)
+    assert told(browser).startswith(f"{len(kept)} of {len(frame)} pairs")
+    drag((0.5, 0.5))
+    assert told(browser).startswith(f"All {len(frame)} pairs")
+    # Each pair is a circle.
+    circles = "return [...document.querySelectorAll('#picture path')].map((own) => own.getAttribute('d')).join('')"
+    assert browser.run(circles).count("M") == len(frame)
+
+
+def test_on_a_phone_the_open_pair_is_on_the_screen(browser: Any, hash_encode: Any, tmp_path: Path) -> None:
+    sb.explore(sb.evaluate(hash_encode, "sample", use_cache=False), tmp_path / "pairs.html")
+    browser.resize(390, 844)
+    browser.open(tmp_path / "pairs.html")
+    press(browser, rows(browser)[5][0])
+    ends = "const at = document.querySelector(arguments[0]).getBoundingClientRect(); return [at.top, at.bottom]"
+    row, pair = (browser.run(ends, name) for name in ("#rows tr.open", "#detail"))
+    assert sorted([0, *row, *pair, 844]) == [0, *row, *pair, 844]
+    passes_axe(browser)
+
+
 def test_the_board_compares_sorts_and_filters(
     browser: Any, board_runs: Callable[..., Path], hash_encode: Any, tmp_path: Path
 ) -> None:
@@ -169,4 +206,13 @@ def test_the_board_compares_sorts_and_filters(
     assert {row[1] for row in rows(browser)} == tied
     choose(browser, "words", "a ET", "input")
     assert [row[1] for row in rows(browser)] == ["beta"]
+    choose(browser, "alike", value=False)
+    choose(browser, "words", "", "input")
+    # The points are one tab stop; arrow keys move between them.
+    stops = "return [...document.querySelectorAll('#picture path')].map((own) => own.tabIndex)"
+    assert browser.run(stops) == [0, -1, -1]
+    browser.run("document.querySelector('#picture path').focus()")
+    browser.press(RIGHT)
+    assert browser.run(stops) == [-1, 0, -1]
+    assert browser.run("return document.activeElement.getAttribute('aria-label')").startswith("beta: ")
     fits(browser)

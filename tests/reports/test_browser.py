@@ -35,6 +35,7 @@ def test_the_page_works_in_a_browser(
     browser.open(sb.report([*runs, as_published(ROW, CHECKPOINT, STS12=-1.0)], tmp_path / "out"))
     _folds(browser)
     _shows_tooltips(browser)
+    _sorts(browser)
     for width in (1280, 360):
         browser.resize(width)
         assert browser.run("return [document.documentElement.scrollWidth, innerWidth]") == [width, width]
@@ -52,6 +53,21 @@ def _folds(browser: Any) -> None:
     browser.press(ENTER)
     assert not browser.run(opened)
     browser.run("for (const fold of document.querySelectorAll('main details')) fold.open = true")
+
+
+def _sorts(browser: Any) -> None:
+    """A click on a heading sorts the table, a second one the other way round; missing values stay at the end."""
+    click = """const table = document.querySelector("#compare-1-1 table"), [place] = arguments;
+        const head = table.tHead.rows[0].cells[place];
+        head.firstElementChild.click();
+        const keys = [...table.tBodies[0].rows].map((row) => row.cells[place].dataset.key);
+        return [head.getAttribute("aria-sort"), keys]"""
+    for column, key, orders in ((1, str, "ascending descending"), (2, float, "descending ascending")):
+        for order in orders.split():
+            shown, keys = browser.run(click, column)
+            known = [key(text) for text in keys if text]
+            assert (shown, known) == (order, sorted(known, reverse=order == "descending"))
+            assert (len(known), all(keys[: len(known)])) == (4 if key is str else 7, True)
 
 
 def _shows_tooltips(browser: Any) -> None:

@@ -60,6 +60,13 @@ class Browser:
         actions = {"actions": [{"type": "key", "id": "keyboard", "actions": pressed}]}
         self._ask("POST", f"{self._session}/actions", actions)
 
+    def drag(self, *points):
+        """Press the mouse at the first point, and release it at the last."""
+        moves = [{"type": "pointerMove", "x": round(x), "y": round(y)} for x, y in points]
+        actions = [moves[0], {"type": "pointerDown", "button": 0}, *moves[1:], {"type": "pointerUp", "button": 0}]
+        mouse = {"type": "pointer", "id": "mouse", "actions": actions}
+        self._ask("POST", f"{self._session}/actions", {"actions": [mouse]})
+
     def console(self):
         """Return what the page wrote to the console since the last call."""
         return [entry["message"] for entry in self._ask("POST", f"{self._session}/se/log", {"type": "browser"})]

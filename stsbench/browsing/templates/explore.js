@@ -177,6 +177,7 @@
         state.open = String(item);
         show();
         by("rows").querySelector("tr.open").scrollIntoView({ block: "nearest" });
+        for (const scrolled of [by("detail"), by("detail").parentElement]) scrolled.scrollTop = 0;
         by("detail-title").focus({ preventScroll: true });
       });
       return row;

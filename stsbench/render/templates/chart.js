@@ -12,7 +12,7 @@ const Chart = (() => {
   const linearTicks = (low, high, most) => {
     const power = 10 ** Math.floor(Math.log10(high - low)), step = [0.1, 0.2, 0.5, 1, 2].map((share) => share * power).find((size) => (high - low) / size <= Math.min(8, most)) ?? 5 * power;
     const ticks = [];
-    for (let tick = Math.ceil(low / step) * step; tick <= high + step / 1e6; tick += step) ticks.push(tick);
+    for (let place = Math.ceil(low / step); place * step <= high; place++) ticks.push(place * step);
     return ticks;
   };
   // Powers of ten from low to high; with 2 and 5 times each where there is space.

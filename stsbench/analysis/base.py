@@ -26,6 +26,7 @@ from stsbench.analysis.inputs import (
     TASKS,
     TEXT,
     Answer,
+    Estimates,
     PairVectors,
     Parameter,
     ScoredVectors,
@@ -108,6 +109,8 @@ class Analysis(Result):
         counts: columns of whole numbers in which some rows are empty.
         place_label: the label below the figure.
         reference: the value at which the figure draws a reference line.
+        fewest: the least number of items of an interval.
+        estimates: the intervals of the model that is measured.
     """
 
     name: ClassVar[str]
@@ -117,6 +120,9 @@ class Analysis(Result):
     counts: ClassVar[tuple[str, ...]] = ()
     place_label: str = ""
     reference: ClassVar[float | None] = None
+    fewest: ClassVar[int] = 4
+    intervals: Intervals | None = None
+    estimates: Estimates
     parameters: ClassVar[Mapping[str, Parameter]] = {}
     verb: ClassVar[Any]
 
@@ -126,7 +132,8 @@ class Analysis(Result):
         cls.name = own.get("name", "-".join(words).lower())
         cls.title = own.get("title", " ".join(words).capitalize())
         cls.examples = own.get("examples", (f"stsbench explain {cls.name} runs/a runs/b --figure {cls.name}.svg",))
-        cls.parameters = {**cls.parameters, **{key: of for key, of in own.items() if isinstance(of, Parameter)}}
+        parameters = {**cls.parameters, **own}
+        cls.parameters = {key: of for key, of in parameters.items() if isinstance(of, Parameter)}
         cls.verb = staticmethod(_verb(cls))
 
     def __init__(self, frame: pd.DataFrame | None = None, **options: Any) -> None:
@@ -152,11 +159,6 @@ class Analysis(Result):
         """The notes under the table."""
         return ()
 
-    @property
-    def _how(self) -> Intervals:
-        """How intervals are computed."""
-        return getattr(self, "intervals", None) or Intervals()
-
     def run(self, runs: Wanted | Sequence[Wanted] | None = None, progress: Progress = silent) -> Self:
         """Analyses runs and models; returns self with the result."""
         self.progress = progress
@@ -178,11 +180,10 @@ class Analysis(Result):
 
     def compute(self, inputs: Mapping[str, Any]) -> Self:
         """Measures the inputs of all models, and adds the papers' rows; returns self with the result."""
-        rows = [
-            {"model": model} | row | self.constants
-            for model, given in inputs.items()
-            for row in self.measure(model, given)
-        ]
+        rows = []
+        for model, given in inputs.items():
+            self.estimates = Estimates(self.intervals or Intervals(), self.fewest)
+            rows += [{"model": model} | row | self.constants for row in self.measure(model, given)]
         frame = pd.DataFrame(rows)
         if getattr(self, "published", False):
             printed = self._published_rows().assign(**self.constants)
@@ -263,7 +264,7 @@ class OfTexts(OfTasks):
     """An analysis of the scored pairs of tasks with their sentences, which records lack."""
 
     data = OWN_DATA
-    intervals: Intervals | None = INTERVALS
+    intervals = INTERVALS
 
     def texts(self, task: ScoredTask) -> dict[int, str]:
         """Returns the distinct sentences of a scored task by id."""
@@ -318,8 +319,7 @@ class OfSentences(Analysis):
     data_dirs = DATA_DIRS
 
     def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, Any]:
-        ids = map(id, subjects.values())
-        key = "pairs", *ids, self.task, self.split, self.text, self.data_dirs
+        key = "pairs", *map(id, subjects.values()), self.task, self.split, self.text, self.data_dirs
         self.constants, vectors = self.read_once(partial(self._vectors, subjects), *key)
         return vectors
 

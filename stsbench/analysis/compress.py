@@ -1,6 +1,7 @@
 """Compression: the smallest vectors that keep the score, with fewer dimensions and fewer bits per number."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate, pairwise
 from math import isnan, nan
 from pathlib import Path
@@ -11,18 +12,17 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.analysis.base import OfVectors, Row, in_columns, intervals_of
-from stsbench.analysis.inputs import CORPUS, SEED, Answer, Estimates, parameter
+from stsbench.analysis.inputs import CORPUS, SEED, Answer, parameter, with_overall
 from stsbench.base.errors import UserError
 from stsbench.base.words import listed
 from stsbench.cli.options import LARGEST
 from stsbench.data.corpus import load_corpus
 from stsbench.data.tables import FOLDED, folded_ids, shared_ids
-from stsbench.records.kinds import AVERAGE
 from stsbench.render.table import Table, Tables, interval, note_of
 from stsbench.scoring.settings import MARGIN, require_margin
 from stsbench.scoring.subjects import ScoredTask, Subject, vectors_of
 from stsbench.statistics.correlations import correlate_task
-from stsbench.statistics.estimate import Estimate, verdict
+from stsbench.statistics.estimate import Estimate, judge_loss
 from stsbench.statistics.geometry import (
     BITS,
     Kind,
@@ -35,7 +35,6 @@ from stsbench.statistics.geometry import (
     stored,
 )
 from stsbench.statistics.influence import Floats, Linear, task_terms
-from stsbench.statistics.intervals import lower_bound, upper_bound
 from stsbench.statistics.neighbours import in_threads
 from stsbench.statistics.ranks import ties_of
 from stsbench.statistics.seeds import generator
@@ -146,42 +145,36 @@ class Compress(OfVectors):
             )
         scores = scores_of(given, sizes, self.draws, self.seed)
         full, *_ = scores.values()
-        estimates = Estimates(self._how)
         for task, value in zip(given.tasks, full.values[0], strict=True):
             if np.isnan(value):
                 raise UserError(
                     f"{model} has no score on {task.task} (its similarities are constant): leave it out."
                 )
-            estimates.block(task.task, task.pairs)
-        about = {
-            "calibration": len(given.calibration),
-            "margin": self.margin,
-        }
+            self.estimates.block(task.task, task.pairs)
+        about = {"calibration": len(given.calibration), "margin": self.margin}
         for cell, small in scores.items():
             size = {"similarity": kind_of(cell.stored), "bytes": bytes_of(cell.dimensions, cell.stored)}
-            for row in self._compared([task.task for task in given.tasks], small, full, estimates):
+            for row in self._compared([task.task for task in given.tasks], small, full):
                 yield {"task": row.pop("task")} | cell._asdict() | size | row | about
 
-    def _compared(self, tasks: Sequence[str], small: Scores, full: Scores, estimates: Estimates) -> Iterator[Row]:
+    def _compared(self, names: Sequence[str], small: Scores, full: Scores) -> Iterator[Row]:
         """Yields the score of a smaller vector and its difference to the full ones, by task and on average."""
-        lost = {task: of - of_full for task, of, of_full in zip(tasks, small.terms, full.terms, strict=True)}
-        parts = [
-            (task, small.values[:, place], full.values[0, place], {task: lost[task]})
-            for place, task in enumerate(tasks)
-        ]
-        if len(tasks) > 1:
-            terms = {task: of_task / len(tasks) for task, of_task in lost.items()}
-            parts.append((AVERAGE, small.values.mean(axis=1), full.values[0].mean(), terms))
-        for task, values, of_full, terms in parts:
+        tasks = {
+            name: (small.values[:, place], full.values[0, place], {name: small.terms[place] - full.terms[place]})
+            for place, name in enumerate(names)
+        }
+        how = self.estimates.intervals
+        for task, (values, of_full, terms) in with_overall(tasks, _average).items():
             row: Row = {"task": task, "score": 100 * float(values.mean())}
             row["spread"] = 100 * float(values.std(ddof=1)) if len(values) > 1 else nan
             difference = Linear(float(values.mean() - of_full), terms)
             row |= {"difference": 100 * difference.value, "low": nan, "high": nan, "verdict": ""}
-            if self._how.interval is not None:
-                estimate = Estimate(difference.value, estimates.spread(difference))
-                low, high, _ = estimate.interval(self._how.level)
-                verdict = verdict_on(estimate, self.margin / 100, self._how.level)
-                row |= {"low": 100 * low, "high": 100 * high, "verdict": verdict}
+            if how.interval is not None:
+                estimate = Estimate(difference.value, self.estimates.spread(difference))
+                low, high, _ = estimate.interval(how.level)
+                verdict, *_ = judge_loss(replace(estimate, value=-estimate.value), self.margin / 100, how.level)
+                row |= {"low": 100 * low, "high": 100 * high}
+                row["verdict"] = "undefined" if isnan(estimate.value) else verdict
             yield row
 
     def table(self) -> Tables:
@@ -221,6 +214,12 @@ class Compress(OfVectors):
         rows = self.headline.sort_values(["bytes", "score"], ascending=[True, False])
         best = rows.drop_duplicates(["model", "bytes"])
         return {"least loss for its bytes": best.assign(place=best["bytes"], value=best["difference"])}
+
+
+def _average(tasks: Sequence[tuple[Floats, float, dict[str, Floats]]]) -> tuple[Floats, float, dict[str, Floats]]:
+    values, of_full, terms = zip(*tasks, strict=True)
+    shares = {name: of_task / len(tasks) for of in terms for name, of_task in of.items()}
+    return np.mean(values, axis=0), float(np.mean(of_full)), shares
 
 
 def _difference_cell(row: Mapping[Any, Any]) -> str:
@@ -304,13 +303,3 @@ def _scored(
             values.append([correlate_task(gold, draw, codes, metric)[aggregation] for draw in draws])
         terms.append(np.mean([task_terms(gold, draw, codes, metric, aggregation) for draw in draws], axis=0))
     return Scores(np.array(values).T, terms)
-
-
-def verdict_on(difference: Estimate, margin: float, level: float) -> str:
-    """Returns whether a loss is significantly below or above a margin, as `stsbench check --margin` does."""
-    loss, spread = -difference.value, difference.variance
-    if np.isnan(loss) or np.isnan(spread.value):
-        return "undefined"
-    if spread.value <= 0:
-        return WITHIN if loss == 0 else "undecided"
-    return verdict(-upper_bound(loss, spread, level), -lower_bound(loss, spread, level), margin)

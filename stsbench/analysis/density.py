@@ -2,20 +2,19 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import nan
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.stats import gaussian_kde
 
-from stsbench.analysis.base import Analysis, Row
-from stsbench.analysis.inputs import DATA_DIRS, TASK, Answer, parameter
+from stsbench.analysis.base import OfTasks, Row
+from stsbench.analysis.inputs import TASK, Answer, parameter
 from stsbench.base.errors import UserError
 from stsbench.records.kinds import STS
 from stsbench.records.record import RunRecord
 from stsbench.render.figures import Figure, colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, place
-from stsbench.scoring.subjects import ScoredTask, Subject, scored_tasks
+from stsbench.scoring.subjects import ScoredTask, Subject
 from stsbench.scoring.tasks import SAMPLE, STS_B, canonical, read_pairs_of
 from stsbench.statistics.influence import Floats
 
@@ -24,7 +23,7 @@ _POINTS = 101  # The number of points from -1 to 1 at which densities are estima
 _QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
 
 
-class Density(Analysis):
+class Density(OfTasks):
     """Draw the distribution of cosines for each range of gold scores, on STS-B.
 
     Returns:
@@ -41,15 +40,25 @@ class Density(Analysis):
     answer = Answer("How far apart are gold levels?", column="mean", take=np.ptp)
     title = "Cosine densities"
 
+    tasks: Sequence[str] = ()
     task = TASK
     buckets: int = parameter(5, "The number of equal ranges of gold scores.", limits=(1, 1000))
-    data_dirs = DATA_DIRS
 
     def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, Sequence[ScoredTask]]:
-        task = canonical(self.task) if self.task else _default_task(subjects, self.data_dirs)
-        self.constants = {"task": task}
-        options: dict[str, Any] = {"data_dirs": self.data_dirs, "progress": self.progress}
-        return {name: scored_tasks(name, subject, [task], **options)[1] for name, subject in subjects.items()}
+        task = canonical(self.task) if self.task else self._default_task(subjects)
+        self.tasks, self.constants = (task,), {"task": task}
+        return super().inputs(subjects)
+
+    def _default_task(self, subjects: Mapping[str, Subject]) -> str:
+        """Returns STS-B, or else the sample or the first task that all subjects have."""
+        tasks = [
+            [score.task for score in subject.scores_of(STS)]
+            if isinstance(subject, RunRecord)
+            else [read_pairs_of(None, None, data_dirs=self.data_dirs).task]
+            for subject in subjects.values()
+        ]
+        common = (task for task in (STS_B, SAMPLE, *tasks[0]) if all(task in of_subject for of_subject in tasks))
+        return next(common, STS_B)
 
     def measure(self, model: str, given: Sequence[ScoredTask]) -> Iterator[Row]:
         pairs = pd.concat([task.pairs for task in given])  # the splits of the task
@@ -93,18 +102,6 @@ class Density(Analysis):
             figure.supylabel("gold score", fontsize=8)
             legend_above(figure, rows[0])
         return figure
-
-
-def _default_task(subjects: Mapping[str, Subject], data_dirs: Any) -> str:
-    """Returns STS-B, or else the sample or the first task that all subjects have."""
-    tasks = [
-        [score.task for score in subject.scores_of(STS)]
-        if isinstance(subject, RunRecord)
-        else [read_pairs_of(None, None, data_dirs=data_dirs).task]
-        for subject in subjects.values()
-    ]
-    common = (task for task in (STS_B, SAMPLE, *tasks[0]) if all(task in of_subject for of_subject in tasks))
-    return next(common, STS_B)
 
 
 def _buckets(pairs: pd.DataFrame, gold_range: tuple[float, float], buckets: int) -> Iterator[tuple[str, Floats]]:

@@ -1,13 +1,13 @@
 """Dimensions: how much of the cosine comes from a few dimensions? (Timkey and van Schijndel 2021)"""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from stsbench.analysis.base import OfVectors, Row, by_task, intervals_of, scaled, with_intervals
-from stsbench.analysis.inputs import Answer, Estimates, ScoredVectors, mean, spearman_of_task
+from stsbench.analysis.inputs import Answer, Estimates, ScoredVectors, averaged, spearman_of_task, with_overall
 from stsbench.records.kinds import AVERAGE
 from stsbench.render.table import Table, Tables, note_of
 from stsbench.statistics.correlations import average_ranks
@@ -41,26 +41,21 @@ class Dimensions(OfVectors):
     answer = Answer("How much is due to one dimension?", ".1%", rows={"measure": SHARE, "group": "1"})
 
     def measure(self, model: str, given: Sequence[ScoredVectors]) -> Iterator[Row]:
-        size, estimates, measured = given[0].vectors.shape[1], Estimates(self._how), []
+        size = given[0].vectors.shape[1]
         counts = [count for count in TOP if count < size]
+        tasks = {}
         for task in given:
             units = directions(task.vectors[task.usable]).units
-            order = np.argsort(-mean_cosine_by_dimension(units), kind="stable")
-            shares = _shares(task, units, order, counts, estimates)
-            measured.append(shares | _scores(task, order, counts, estimates))
-            about = {"task": task.task, "sentences": len(units), "pairs": len(task.pairs), "dimensions": size}
-            for (measure, group), estimate in measured[-1].items():
-                items = about["pairs" if measure in {SPEARMAN, DIFFERENCE} else "sentences"]
-                limits = estimates.limits(estimate, items, correlation=measure == SPEARMAN)
+            order = np.argsort(-mean_cosine_by_dimension(units), kind="stable").tolist()
+            of_task = _shares(task, units, order, counts, self.estimates)
+            of_task |= _scores(task, order, counts, self.estimates)
+            tasks[task.task] = {"sentences": len(units), "pairs": len(task.pairs)}, order, of_task
+        for name, (sizes, order, estimates) in with_overall(tasks, _average).items():
+            about = {"task": name} | sizes | {"dimensions": size}
+            for (measure, group), estimate in estimates.items():
+                limits = self.estimates.limits(estimate, correlation=measure == SPEARMAN)
                 which = ",".join(map(str, order[: int(group)])) if measure == SHARE else ""
                 yield about | {"measure": measure, "group": group, "which": which} | limits
-        if len(given) > 1:
-            about = {"task": AVERAGE, "dimensions": size, "which": ""}
-            about["sentences"] = sum(int(task.usable.sum()) for task in given)
-            about["pairs"] = sum(len(task.pairs) for task in given)
-            for measure, group in measured[0]:
-                average = mean([of_task[measure, group] for of_task in measured])
-                yield about | {"measure": measure, "group": group} | estimates.limits(average, about["pairs"])
 
     def table(self) -> Tables:
         rows = scaled(self.frame[self.frame["measure"].isin([MEAN, SHARE])])
@@ -91,8 +86,13 @@ class Dimensions(OfVectors):
         }
 
 
+def _average(tasks: Sequence[Any]) -> Any:
+    sizes, _, estimates = zip(*tasks, strict=True)
+    return averaged(sizes), [], averaged(estimates)
+
+
 def _shares(
-    task: ScoredVectors, units: Floats, order: NDArray[np.intp], counts: Sequence[int], estimates: Estimates
+    task: ScoredVectors, units: Floats, order: list[int], counts: Sequence[int], estimates: Estimates
 ) -> dict[tuple[str, str], Linear]:
     """Returns the mean cosine, and the shares of it that come from the largest dimensions."""
     block, n = f"sentences\n{task.task}", len(units)
@@ -105,7 +105,7 @@ def _shares(
 
     whole = mean_cosine(units)
     # The share of a total that may be 0 is undefined.
-    is_positive = whole.value > 0 and not estimates.limits(whole, n)["low"] <= 0
+    is_positive = whole.value > 0 and not estimates.limits(whole)["low"] <= 0
     return {(MEAN, ""): whole} | {
         (SHARE, str(count)): mean_cosine(units[:, order[:count]]) / whole if is_positive else Linear.undefined()
         for count in counts
@@ -113,7 +113,7 @@ def _shares(
 
 
 def _scores(
-    task: ScoredVectors, order: NDArray[np.intp], counts: Sequence[int], estimates: Estimates
+    task: ScoredVectors, order: list[int], counts: Sequence[int], estimates: Estimates
 ) -> dict[tuple[str, str], Linear]:
     """Returns Spearman's correlation for each way to compare vectors, and the differences to the cosine."""
     block = f"pairs\n{task.task}"

@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 
 from stsbench.analysis.base import OfVectors, Row, scaled, with_intervals
-from stsbench.analysis.inputs import COUNT, Answer, Estimates, ScoredVectors, mean, parameter
+from stsbench.analysis.inputs import COUNT, Answer, ScoredVectors, averaged, parameter, with_overall
 from stsbench.base.errors import UserError
-from stsbench.records.kinds import AVERAGE
 from stsbench.render.table import Table, Tables, note_of
 from stsbench.statistics import neighbours
 from stsbench.statistics.dependence import Sharing
@@ -42,21 +41,13 @@ class Hubness(OfVectors):
     k: int = parameter(10, "Neighbours per sentence.", flags=("--top", "-k"), limits=COUNT)
 
     def measure(self, model: str, given: Sequence[ScoredVectors]) -> Iterator[Row]:
-        estimates, measured = Estimates(self._how), []
-        for task in given:
-            of_task, about = self._of_task(model, task, estimates)
-            measured.append(of_task)
-            for measure, estimate in of_task.items():
-                limits = estimates.limits(estimate, about["sentences"], share=measure == ANTIHUBS, normal=True)
-                yield {"task": task.task, "measure": measure, "k": self.k} | about | limits
-        if len(given) > 1:
-            sentences = sum(len(task.vectors) for task in given)
-            for measure in (SKEWNESS, ANTIHUBS):
-                average = mean([of_task[measure] for of_task in measured])
-                about = {"task": AVERAGE, "measure": measure, "k": self.k, "tied": 0.0, "zero": 0}
-                yield about | estimates.limits(average, sentences, normal=True)
+        tasks = {task.task: self._of_task(model, task) for task in given}
+        for name, (measured, about) in with_overall(tasks, _average).items():
+            for measure, estimate in measured.items():
+                limits = self.estimates.limits(estimate, share=measure == ANTIHUBS, normal=True)
+                yield {"task": name, "measure": measure, "k": self.k} | about | limits
 
-    def _of_task(self, model: str, task: ScoredVectors, estimates: Estimates) -> tuple[dict[str, Linear], Row]:
+    def _of_task(self, model: str, task: ScoredVectors) -> tuple[dict[str, Linear], Row]:
         """Returns skewness and share of anti-hubs among the sentences of a task, and counts."""
         units, _ = neighbours.directions(task.vectors[task.usable])
         if len(units) < self.k + 2:
@@ -66,7 +57,7 @@ class Hubness(OfVectors):
             )
         nearest = neighbours.nearest_others(units, self.k + 1, self.progress)
         occurrence = neighbours.hubness(nearest.rows[:, : self.k])
-        estimates.block(task.task, Sharing.of(task.chains[task.usable]))
+        self.estimates.block(task.task, Sharing.of(task.chains[task.usable]))
         gaps = nearest.cosines[:, self.k - 1] - nearest.cosines[:, self.k]
         return {
             SKEWNESS: Linear(occurrence.skewness, {task.task: occurrence.skewness_terms}),
@@ -102,3 +93,7 @@ class Hubness(OfVectors):
         rows = self.frame.assign(place=self.frame["task"])
         antihubs = scaled(rows[rows["measure"] == ANTIHUBS])
         return {"skewness": rows[rows["measure"] == SKEWNESS], "anti-hubs, %": antihubs}
+
+
+def _average(tasks: Sequence[tuple[dict[str, Linear], Row]]) -> tuple[dict[str, Linear], Row]:
+    return averaged([measured for measured, _ in tasks]), {"tied": 0.0, "zero": 0}

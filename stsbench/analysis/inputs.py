@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf, isnan, nan
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, TypeVar, get_args
 
 import numpy as np
 import pandas as pd
@@ -14,14 +15,16 @@ from stsbench.base.progress import Progress
 from stsbench.base.words import suggestion
 from stsbench.cli.options import DATA, LARGEST, LARGEST_SEED, DataDirs, OwnTexts
 from stsbench.data.tables import SENTENCES
+from stsbench.records.kinds import AVERAGE
 from stsbench.records.record import RunRecord
 from stsbench.scoring.settings import Intervals
 from stsbench.scoring.statistic import sharing_of
 from stsbench.scoring.subjects import ScoredTask, SentenceVectors, Subject, Wanted, named_subjects, vectors_of
 from stsbench.statistics.correlations import spearman
 from stsbench.statistics.dependence import Sharing, Variance, variance
+from stsbench.statistics.estimate import Estimate
 from stsbench.statistics.influence import Floats, Linear, task_terms
-from stsbench.statistics.intervals import correlation_interval, plain_interval, share_interval
+from stsbench.statistics.intervals import correlation_interval, share_interval
 from stsbench.statistics.neighbours import directions, pair_similarities, zero_rows
 
 
@@ -114,6 +117,8 @@ DATA_DIRS: Sequence[str | Path] = _folders(DataDirs)
 INTERVALS: Any = parameter(None, "How intervals are computed, an `Intervals`.")
 SEED: int = parameter(0, "The random seed.", limits=(0, LARGEST_SEED))
 CORPUS: str | Path = parameter("sample", "The corpus: a file with one sentence per line, or `sample`.")
+
+OfTask = TypeVar("OfTask")
 
 _SAME = 1e-9  # Directions that differ by no more are equal
 
@@ -269,7 +274,7 @@ class Estimates:
     def limits(
         self,
         estimate: Linear,
-        items: int,
+        items: int | None = None,
         *,
         correlation: bool = False,
         share: bool = False,
@@ -278,22 +283,24 @@ class Estimates:
     ) -> dict[str, float]:
         """Returns an estimate's `value`, `low` and `high` times `scale`, NaN for undefined ones.
 
-        Items of one block are linked by sentences as released, those of several blocks by letters and digits.
-        A `correlation` is given x 100; a `share` has limits from 0 to 1. A `normal` interval replaces Student's t,
-        whose degrees of freedom are too few if few items differ from the rest.
+        Items of one block are linked by sentences as released, those of several blocks by letters and digits; by
+        default there are as many `items` as terms. A `correlation` is given x 100; a `share` has limits from 0 to
+        1. An estimate of several blocks is an average, with a plain interval. A `normal` interval replaces
+        Student's t, whose degrees of freedom are too few if few items differ from the rest.
         """
-        value, level = estimate.value, self.intervals.level
-        if np.isnan(value) or items < self.fewest or self.intervals.interval is None:
-            low = high = np.nan
-        elif correlation:
+        value, level, is_single = estimate.value, self.intervals.level, len(estimate.terms) == 1
+        items = sum(map(len, estimate.terms.values())) if items is None else items
+        if isnan(value) or items < self.fewest or self.intervals.interval is None:
+            return {"value": scale * value, "low": nan, "high": nan}
+        if correlation and is_single:
             low, high, _ = correlation_interval(value / 100, self.spread(estimate, 100), items, level)
-            low, high = 100 * low, 100 * high
-        else:
-            spread = self.spread(estimate)
-            spread = replace(spread, df=np.inf) if normal else spread
-            low, high, _ = (
-                share_interval(value, spread, items, level) if share else plain_interval(value, spread, level)
-            )
+            return {"value": scale * value, "low": 100 * low, "high": 100 * high}
+        low, high, spread = nan, nan, self.spread(estimate)
+        spread = replace(spread, df=inf) if normal else spread
+        if share and is_single:
+            low, high, _ = share_interval(value, spread, items, level)
+        elif spread.value > 0:
+            low, high, _ = Estimate(value, spread).interval(level)
         return {"value": scale * value, "low": scale * low, "high": scale * high}
 
     def spread(self, estimate: Linear, scale: float = 1) -> Variance:
@@ -314,6 +321,22 @@ def total(estimates: Sequence[Linear]) -> Linear:
 def mean(estimates: Sequence[Linear]) -> Linear:
     """Returns the mean of estimates with its terms."""
     return total(estimates) / len(estimates)
+
+
+def averaged(tasks: Sequence[Mapping[Any, Any]]) -> dict[Any, Any]:
+    """Returns the sum over tasks of counts, and the mean of estimates and other numbers, by their keys."""
+    columns = {key: [of_task[key] for of_task in tasks] for key in tasks[0]}
+    ways: dict[type, Callable[..., Any]] = {int: sum, Linear: mean, float: lambda of: float(np.mean(of))}
+    return {key: ways[type(values[0])](values) for key, values in columns.items()}
+
+
+def with_overall(tasks: Mapping[str, OfTask], join: Callable[..., Any], name: str = AVERAGE) -> dict[str, OfTask]:
+    """Adds to several tasks the value of all of them, for which `join` gets a list.
+
+    >>> with_overall({"a": {"pairs": 1}, "b": {"pairs": 3}}, averaged)["Avg."], with_overall({"a": 1}, sum)
+    ({'pairs': 4}, {'a': 1})
+    """
+    return {**tasks, **({name: join(list(tasks.values()))} if len(tasks) > 1 else {})}
 
 
 def spearman_of_task(block: str, pairs: pd.DataFrame, similarity: Floats) -> Linear:

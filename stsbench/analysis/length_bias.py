@@ -15,18 +15,19 @@ from stsbench.analysis.inputs import (
     Answer,
     Bins,
     Estimates,
+    averaged,
     bins_from,
     mean,
     parameter,
     sides,
     spearman_of_task,
     total,
+    with_overall,
 )
 from stsbench.base.errors import UserError
 from stsbench.cli.options import LARGEST
 from stsbench.records.kinds import ALL_TASKS, AVERAGE
 from stsbench.render.table import Table, Tables
-from stsbench.scoring.settings import Intervals
 from stsbench.scoring.subjects import ScoredTask
 from stsbench.statistics.correlations import partial_spearman, spearman
 from stsbench.statistics.influence import Floats, Linear, spearman_terms
@@ -97,7 +98,7 @@ class LengthBias(OfTasks):
     published: bool = parameter(
         False, "Add the rows of the papers (ESimCSE: words, threshold 3).", flags=("--published",)
     )
-    intervals: Intervals | None = INTERVALS
+    intervals = INTERVALS
 
     @property
     def _threshold(self) -> int:
@@ -107,7 +108,7 @@ class LengthBias(OfTasks):
         if self.published and (self.length != "words" or self._threshold != 3):
             raise UserError("the papers' rows are for words and threshold 3: leave out --published.")
         about = {"unit": self.length, "similarity": given[0].statistic.similarity}
-        bins, estimates = bins_from(self.bins or EDGES[self.length]), Estimates(self._how)
+        bins, estimates = bins_from(self.bins or EDGES[self.length]), self.estimates
         pairs = [_prepared(task, self.length) for task in given]
         tasks = [
             _measured(task.task, table, self._threshold, bins, estimates)
@@ -256,16 +257,17 @@ def _measured(name: str, pairs: pd.DataFrame, threshold: int, edges: Bins, estim
 
 def _task_rows(tasks: Sequence[_Task], estimates: Estimates) -> Iterator[Row]:
     """Yields each task's estimates, and the means over several tasks."""
-    for task in tasks:
-        for (measure, group), estimate in task.estimates.items():
+    for name, of in with_overall({task.name: task for task in tasks}, _average).items():
+        for (measure, group), estimate in of.estimates.items():
             is_correlation = measure in {SPEARMAN, PARTIAL} and group != GAP
-            limits = estimates.limits(estimate, task.pairs[group], correlation=is_correlation)
-            yield _row(task.name, measure, group, task.pairs[group], limits)
-    for measure, group in tasks[0].estimates if len(tasks) > 1 else ():
-        if measure != SLOPE:
-            pairs = sum(task.pairs[group] for task in tasks)
-            average = mean([task.estimates[measure, group] for task in tasks])
-            yield _row(AVERAGE, measure, group, pairs, estimates.limits(average, pairs))
+            limits = estimates.limits(estimate, of.pairs[group], correlation=is_correlation)
+            yield _row(name, measure, group, of.pairs[group], limits)
+
+
+def _average(tasks: Sequence[_Task]) -> _Task:
+    estimates = averaged([task.estimates for task in tasks])
+    estimates = {key: of for key, of in estimates.items() if key[0] != SLOPE}
+    return _Task(AVERAGE, averaged([task.pairs for task in tasks]), estimates, {})
 
 
 def _pooled_rows(tasks: Sequence[_Task], bins: Bins, estimates: Estimates) -> Iterator[Row]:

@@ -8,7 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.analysis.base import OfVectors, Row, intervals_of, with_intervals
-from stsbench.analysis.inputs import BINS, LENGTH, Answer, Bins, Estimates, ScoredVectors, bins_from, sides
+from stsbench.analysis.inputs import BINS, LENGTH, Answer, Bins, ScoredVectors, bins_from, sides, with_overall
 from stsbench.base.errors import UserError
 from stsbench.records.kinds import ALL_TASKS
 from stsbench.render.table import Table, Tables, note_of
@@ -51,19 +51,44 @@ class LengthCollapse(OfVectors):
 
     def measure(self, model: str, given: Sequence[ScoredVectors]) -> Iterator[Row]:
         bins = bins_from(self.bins or EDGES[self.length])
-        columns: dict[str, list[NDArray[Any]]]
-        columns = {task.task: [task.vectors, _lengths(task, self.length), task.chains] for task in given}
-        if len(given) > 1:
-            _, first = np.unique(np.concatenate([task.ids for task in given]), return_index=True)
-            columns[ALL_TASKS] = [np.concatenate(parts)[first] for parts in zip(*columns.values(), strict=True)]
-        for name, (vectors, lengths, chains) in columns.items():
-            rows = list(_measured(vectors, lengths, chains, bins, Estimates(self._how)))
+        tasks = {task.task: [task.ids, task.vectors, _lengths(task, self.length), task.chains] for task in given}
+        for name, columns in with_overall(tasks, _together, ALL_TASKS).items():
+            rows = list(self._measured(columns, bins))
             if all(pd.isna(row["value"]) for row in rows if row["measure"] == COSINE):
                 raise UserError(
                     f"{name} has no two unrelated sentences of similar length with nonzero vectors of {model}: "
                     "choose larger tasks with --tasks, or wider bins with --bins."
                 )
             yield from ({"task": name, "unit": self.length} | row for row in rows)
+
+    def _measured(self, columns: Sequence[NDArray[Any]], bins: Bins) -> Iterator[Row]:
+        """Yields the bins' cosines and norms, and the rise, of sentences: ids, vectors, lengths and chains."""
+        is_zero = zero_rows(columns[1])
+        _, vectors, lengths, chains = (column[~is_zero] for column in columns)
+        zero = columns[2][is_zero]
+        self.estimates.block("", Sharing.of(chains))
+        cosines: dict[str, Linear] = {}
+        for name, (first, last) in bins.items():
+            inside = (first <= lengths) & (lengths <= last)
+            count, in_bin = int(inside.sum()), vectors[inside].astype(np.float64)
+            norms = np.linalg.norm(in_bin, axis=1)
+            norm = float(norms.mean()) if count else np.nan
+            about = {"group": name, "sentences": count, "zero": int(((first <= zero) & (zero <= last)).sum())}
+            measured = {
+                COSINE: unrelated_cosine(in_bin / norms[:, np.newaxis], chains[inside]),
+                NORM: (norm, (norms - norm) / max(count, 1)),
+            }
+            for measure, (value, terms_inside) in measured.items():
+                terms = np.zeros(len(inside))
+                terms[inside] = terms_inside
+                estimate = Linear(value, {"": terms})
+                yield about | {"measure": measure} | self.estimates.limits(estimate, count)
+                if measure == COSINE and count >= _FEWEST and not np.isnan(value):
+                    cosines[name] = estimate
+        if len(cosines) > 1:
+            shortest, *_, longest = cosines
+            about = {"group": f"{longest} less {shortest}", "sentences": len(vectors), "zero": 0}
+            yield about | {"measure": RISE} | self.estimates.limits(cosines[longest] - cosines[shortest])
 
     def table(self) -> Tables:
         rows, rises = self.headline, self.frame[self.frame["measure"] == RISE]
@@ -96,36 +121,11 @@ def _lengths(task: ScoredVectors, unit: str) -> Floats:
     return lengths
 
 
-def _measured(
-    vectors: NDArray[Any], lengths: Floats, chains: NDArray[np.intp], bins: Bins, estimates: Estimates
-) -> Iterator[Row]:
-    """Yields cosine and norm of each bin of m sentences, and the rise; chains of scored pairs are (m,) codes."""
-    is_zero = zero_rows(vectors)
-    zero, vectors, lengths, chains = lengths[is_zero], vectors[~is_zero], lengths[~is_zero], chains[~is_zero]
-    estimates.block("", Sharing.of(chains))
-    cosines: dict[str, Linear] = {}
-    for name, (first, last) in bins.items():
-        inside = (first <= lengths) & (lengths <= last)
-        count, in_bin = int(inside.sum()), vectors[inside].astype(np.float64)
-        norms = np.linalg.norm(in_bin, axis=1)
-        norm = float(norms.mean()) if count else np.nan
-        about = {"group": name, "sentences": count, "zero": int(((first <= zero) & (zero <= last)).sum())}
-        measured = {
-            COSINE: unrelated_cosine(in_bin / norms[:, np.newaxis], chains[inside]),
-            NORM: (norm, (norms - norm) / max(count, 1)),
-        }
-        for measure, (value, terms_inside) in measured.items():
-            terms = np.zeros(len(inside))
-            terms[inside] = terms_inside
-            estimate = Linear(value, {"": terms})
-            yield about | {"measure": measure} | estimates.limits(estimate, count)
-            if measure == COSINE and count >= _FEWEST and not np.isnan(value):
-                cosines[name] = estimate
-    if len(cosines) > 1:
-        shortest, *_, longest = cosines
-        about = {"group": f"{longest} less {shortest}", "sentences": len(vectors), "zero": 0}
-        limits = estimates.limits(cosines[longest] - cosines[shortest], len(vectors))
-        yield about | {"measure": RISE} | limits
+def _together(tasks: Sequence[Sequence[NDArray[Any]]]) -> list[NDArray[Any]]:
+    """Returns the columns of the distinct sentences of several tasks, of which the first are ids."""
+    columns = [np.concatenate(parts) for parts in zip(*tasks, strict=True)]
+    _, first = np.unique(columns[0], return_index=True)
+    return [column[first] for column in columns]
 
 
 def unrelated_cosine(units: NDArray[np.float64], groups: NDArray[np.intp]) -> tuple[float, NDArray[np.float64]]:

@@ -1,11 +1,12 @@
 """Pair kinds: which kinds of pairs does a model rank wrongly, and in which direction?"""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from math import nan
 from typing import Self
 
 from stsbench.analysis.base import OfTexts, Row, similarity_notes, with_intervals
-from stsbench.analysis.inputs import Answer, Estimates
+from stsbench.analysis.inputs import Answer, with_overall
 from stsbench.analysis.ranked_pairs import (
     COST,
     EXPECTED,
@@ -74,11 +75,10 @@ class PairKinds(OfTexts):
         return self
 
     def measure(self, model: str, given: Sequence[ScoredTask]) -> Iterator[Row]:
-        estimates, tasks = Estimates(self._how), [RankedPairs.of(task, self._kinds_of(task)) for task in given]
+        tasks = {task.task: [RankedPairs.of(task, self._kinds_of(task))] for task in given}
         for task in given:
-            estimates.block(task.task, sharing_of(task.pairs, folded=True))
-        together = [(ALL_TASKS, tasks)] if len(tasks) > 1 else []
-        for name, pooled in [*((task.name, [task]) for task in tasks), *together]:
+            self.estimates.block(task.task, sharing_of(task.pairs, folded=True))
+        for name, pooled in with_overall(tasks, lambda parts: [*chain.from_iterable(parts)], ALL_TASKS).items():
             pairs = sum(map(len, pooled))
             for feature, kind in dict.fromkeys(key for task in pooled for key in task.kinds):
                 inside = [task.inside((feature, kind)) for task in pooled]
@@ -88,10 +88,10 @@ class PairKinds(OfTexts):
                 about = {"task": name, "feature": feature, "kind": kind, "pairs": count, "share": count / pairs}
                 about["similarity"] = given[0].statistic.similarity
                 for measure, (estimate, weight) in measures(pooled, inside, with_shift=feature != GOLD).items():
-                    row = estimates.limits(estimate, pairs) | {"measure": measure, "weight": weight, "p": nan}
-                    if self._how.interval is not None:
+                    row = self.estimates.limits(estimate) | {"measure": measure, "weight": weight, "p": nan}
+                    if self.estimates.intervals.interval is not None:
                         difference = estimate.value - EXPECTED[measure]
-                        row["p"] = two_sided_p(difference, estimates.spread(estimate))
+                        row["p"] = two_sided_p(difference, self.estimates.spread(estimate))
                     yield about | row
 
     def _kinds_of(self, task: ScoredTask) -> Kinds:

@@ -9,12 +9,11 @@ import numpy as np
 import pandas as pd
 
 from stsbench.analysis.base import Analysis, Row, scaled, with_intervals
-from stsbench.analysis.inputs import INTERVALS, Answer, Estimates, parameter, triple_cosines
+from stsbench.analysis.inputs import INTERVALS, Answer, parameter, triple_cosines
 from stsbench.base.errors import UserError
 from stsbench.data.corpus import load_triples
 from stsbench.render.figures import shortened
 from stsbench.render.table import Table, Tables, note_of
-from stsbench.scoring.settings import Intervals
 from stsbench.scoring.subjects import Subject
 from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.influence import Floats, Linear, mean_terms
@@ -57,6 +56,7 @@ class Probes(Analysis):
 
     answer = Answer("How often is a paraphrase closer?", ".0%", rows={"against": "", "measure": ORDER})
     title = "Probes of meaning"
+    fewest = 1
 
     triples: str | Path = parameter(
         "bundled", "`bundled`, or a file with columns `kind`, `sentence`, `paraphrase`, `changed`."
@@ -64,7 +64,7 @@ class Probes(Analysis):
     kinds: Sequence[str] = parameter(
         (), "The kinds of changes, with commas; by default all.", example="negation,number"
     )
-    intervals: Intervals | None = INTERVALS
+    intervals = INTERVALS
 
     _read_notes: tuple[str, ...] = ()
 
@@ -93,9 +93,8 @@ class Probes(Analysis):
     def measure(self, model: str, given: pd.DataFrame) -> Iterator[Row]:
         first, baseline = self._first
         for kind, triples in given.groupby("kind", sort=False):
-            estimates = Estimates(self._how, fewest=1)
-            estimates.block("", Sharing.of(triples["sentence"].to_numpy(str)))
-            limits = {name: self._limits(name, triples[name].to_numpy(), estimates) for name in MEASURES}
+            self.estimates.block("", Sharing.of(triples["sentence"].to_numpy(str)))
+            limits = {name: self._limits(name, triples[name].to_numpy()) for name in MEASURES}
             about = {"kind": kind, "items": len(triples)}
             yield from (about | {"against": "", "measure": name} | limits[name] for name in MEASURES)
             if model == first:
@@ -103,20 +102,21 @@ class Probes(Analysis):
             others = baseline[baseline["kind"] == kind]
             for name in (GAP, ORDER):
                 both = triples[name].to_numpy(), others[name].to_numpy()
-                row = self._limits(GAP, both[0] - both[1], estimates)
+                row = self._limits(GAP, both[0] - both[1])
                 if name == ORDER:
-                    wilson = limits[name], self._limits(name, both[1], estimates)
+                    wilson = limits[name], self._limits(name, both[1])
                     ends = (Limits(of["low"], of["high"]) for of in wilson)
                     row["low"], row["high"], _ = share_difference_interval(*both, *ends)
                 yield about | {"against": first, "measure": name} | row
 
-    def _limits(self, measure: str, values: Floats, estimates: Estimates) -> dict[str, float]:
+    def _limits(self, measure: str, values: Floats) -> dict[str, float]:
         estimate, is_share = Linear(float(values.mean()), {"": mean_terms(values)}), measure in {ORDER, TIED}
         if not is_share and np.ptp(values) <= _SAME_COSINE:  # only rounding
             return {"value": estimate.value, "low": nan, "high": nan}
-        items = len(values) if self._how.interval == "independent" else estimates.released[""].sentences
+        is_independent = self.estimates.intervals.interval == "independent"
+        items = len(values) if is_independent else self.estimates.released[""].sentences
         # Wilson's interval uses the normal distribution, because the share determines its variance.
-        return estimates.limits(estimate, items, share=is_share, normal=is_share)
+        return self.estimates.limits(estimate, items, share=is_share, normal=is_share)
 
     def table(self) -> Tables:
         is_single = self.frame["against"] == ""

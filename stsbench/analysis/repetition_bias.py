@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
 from stsbench.analysis.base import Analysis, Row, in_columns, intervals_of, published_cells
-from stsbench.analysis.inputs import CORPUS, COUNT, SEED, Answer, Estimates, mean, parameter, triple_cosines
+from stsbench.analysis.inputs import CORPUS, COUNT, SEED, Answer, mean, parameter, triple_cosines
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.data.corpus import load_corpus
@@ -47,6 +47,8 @@ class RepetitionBias(Analysis):
 
     answer = Answer("What do repeated words add?", unit="points", rows={"measure": RISE, "interval": SEEDS})
     reference = 0
+    fewest = 1
+    intervals = Intervals("independent")
     place_label = "seed"
     corpus = CORPUS
     queries: int = parameter(100, "Queries per seed.", limits=COUNT)
@@ -64,18 +66,17 @@ class RepetitionBias(Analysis):
         }
 
     def measure(self, model: str, given: Mapping[int, tuple[Floats, Floats]]) -> Iterator[Row]:
-        estimates, by_seed = Estimates(Intervals("independent"), fewest=1), dict[str, list[Linear]]()
-        queries = sum(len(before) for before, _ in given.values())
+        by_seed, queries = dict[str, list[Linear]](), sum(len(before) for before, _ in given.values())
         for seed, (before, after) in given.items():
-            estimates.block(str(seed), Sharing.of(np.arange(len(before))))
+            self.estimates.block(str(seed), Sharing.of(np.arange(len(before))))
             for measure, values in ((Q_S1, before), (Q_S2, after), (RISE, after - before)):
                 estimate = Linear(float((100 * values).mean()), {str(seed): mean_terms(100 * values)})
                 by_seed.setdefault(measure, []).append(estimate)
                 about = {"seed": str(seed), "measure": measure, "interval": QUERIES, "queries": len(before)}
-                yield about | estimates.limits(estimate, len(before))
+                yield about | self.estimates.limits(estimate)
         for measure, of_seeds in by_seed.items():
             about = {"seed": TOGETHER, "measure": measure, "queries": queries}
-            yield about | {"interval": QUERIES} | estimates.limits(mean(of_seeds), queries)
+            yield about | {"interval": QUERIES} | self.estimates.limits(mean(of_seeds))
             values = np.array([estimate.value for estimate in of_seeds])
             spread = float(values.std(ddof=1)) if len(values) > 1 else nan
             value, half = float(values.mean()), reach_of_mean(spread, len(values), LEVEL)
@@ -84,9 +85,8 @@ class RepetitionBias(Analysis):
     def _published_rows(self) -> pd.DataFrame:
         about = {"seed": TOGETHER, "interval": QUERIES, "queries": 100}
         cells = published_cells("esimcse-coling2022-8")
-        return pd.DataFrame(
-            about | row | {"measure": cell.column.replace("delta", RISE)} for _, cell, row in cells
-        )
+        rows = (about | row | {"measure": cell.column.replace("delta", RISE)} for _, cell, row in cells)
+        return pd.DataFrame(rows)
 
     def table(self) -> Tables:
         together = self.frame[self.frame["seed"] == TOGETHER]

@@ -8,12 +8,11 @@ from typing import NamedTuple
 import pandas as pd
 
 from stsbench.analysis.base import OfSentences, Row, intervals_of
-from stsbench.analysis.inputs import INTERVALS, SEED, TEXT_HELP, Answer, Estimates, parameter
+from stsbench.analysis.inputs import INTERVALS, SEED, TEXT_HELP, Answer, parameter
 from stsbench.base.errors import UserError
 from stsbench.cli.options import DATA
 from stsbench.data.sentences import sentences_in
 from stsbench.render.table import Table, Tables, place
-from stsbench.scoring.settings import Intervals
 from stsbench.scoring.subjects import Subject, vectors_of
 from stsbench.statistics.correlations import average_ranks, is_undefined, spearman
 from stsbench.statistics.dependence import Sharing
@@ -60,7 +59,7 @@ class Stability(OfSentences):
     split: str = parameter("test", "The split.", panel=DATA)
     text: str = parameter("raw", TEXT_HELP, panel=DATA)
     seed = SEED
-    intervals: Intervals | None = INTERVALS
+    intervals = INTERVALS
 
     def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, Retyped]:
         data = self.read()
@@ -82,12 +81,11 @@ class Stability(OfSentences):
         if is_undefined(whole):
             raise UserError(f"{model} gives all {len(whole)} pairs the same similarity, so they have no score.")
         before, terms, ranks = spearman(gold, whole), spearman_terms(gold, whole), average_ranks(whole)
-        estimates = Estimates(self._how)
-        estimates.block("", given.sharing)
+        self.estimates.block("", given.sharing)
         for change, cosines in list(given.cosines.items())[1:]:
             score = spearman(gold, cosines)
             difference = Linear(score - before, {"": spearman_terms(gold, cosines) - terms})
-            limits = estimates.limits(difference, len(gold), scale=100)
+            limits = self.estimates.limits(difference, scale=100)
             moved = abs(average_ranks(cosines) - ranks) > FAR * len(ranks)
             row = {"change": change, "pairs": len(gold), "unchanged": 100 * before, "score": 100 * score}
             row |= {"difference": limits["value"], "low": limits["low"], "high": limits["high"]}

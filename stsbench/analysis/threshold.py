@@ -1,6 +1,7 @@
 """Threshold: which cutoff separates matches from other pairs at a rate that you choose?"""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pandas as pd
 from stsbench.analysis import cutoffs
 from stsbench.analysis.base import OfTasks, Row, similarity_notes, with_intervals
 from stsbench.analysis.cutoffs import FALSE, RATES, TARGETS, LabelledPairs
-from stsbench.analysis.inputs import INTERVALS, Answer, Estimates, analysable, parameter
+from stsbench.analysis.inputs import INTERVALS, Answer, analysable, parameter, with_overall
 from stsbench.base.errors import UserError
 from stsbench.cli.options import DATA, LARGEST
 from stsbench.data.benchmarks import labelled_pairs
@@ -70,7 +71,7 @@ class Threshold(OfTasks):
     positive: float | None = parameter(None, "The smallest gold score of a match.", **_NUMBER)
     carry: float | None = parameter(None, "A cutoff of the run in --from, to translate to this model.", **_NUMBER)
     origin: str | Path | None = parameter(None, "The run that has the cutoff.", flags=("--from",), kind=Path)
-    intervals: Intervals | None = INTERVALS
+    intervals = INTERVALS
 
     @property
     def goal(self) -> tuple[str, float]:
@@ -92,8 +93,8 @@ class Threshold(OfTasks):
 
     def _pairs(self, name: str, subject: Subject) -> list[LabelledPairs]:
         """Returns the pairs of each task and of all together."""
-        parts = [LabelledPairs.of(task, self.positive) for task in self.scored(name, subject)[1]]
-        return parts if len(parts) == 1 else [*parts, LabelledPairs.join(ALL_TASKS, parts)]
+        parts = {task.task: LabelledPairs.of(task, self.positive) for task in self.scored(name, subject)[1]}
+        return list(with_overall(parts, partial(LabelledPairs.join, ALL_TASKS), ALL_TASKS).values())
 
     def scored(self, name: str, subject: Subject) -> tuple[RunRecord, list[ScoredTask]]:
         """Returns scored tasks; the model of a run measures labelled pairs and your own."""
@@ -112,8 +113,8 @@ class Threshold(OfTasks):
         return scored_tasks(name, run, self.tasks, statistics=(*CORRELATIONS, AVERAGE_PRECISION), **options)
 
     def measure(self, model: str, given: Sequence[LabelledPairs]) -> Iterator[Row]:
-        estimates, goal = Estimates(self._how), (*self.goal, self._how.interval or "dyadic")
-        level = None if self._how.interval is None else self._how.level
+        estimates, how = self.estimates, self.estimates.intervals
+        goal, level = (*self.goal, how.interval or "dyadic"), None if how.interval is None else how.level
         for pairs in given:
             estimates.block(pairs.name, pairs.sharing)
             about = {"task": pairs.name, "pairs": len(pairs.matches), "matches": int(pairs.matches.sum())}

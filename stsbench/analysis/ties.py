@@ -2,13 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-import numpy as np
 import pandas as pd
 
 from stsbench.analysis.base import OfTasks, Row, similarity_notes
-from stsbench.analysis.inputs import Answer
+from stsbench.analysis.inputs import Answer, averaged, with_overall
 from stsbench.base.words import listed
-from stsbench.records.kinds import AVERAGE
 from stsbench.render.table import Table, Tables
 from stsbench.scoring.subjects import ScoredTask
 from stsbench.statistics.ranks import rounded, ties_of
@@ -42,14 +40,9 @@ class Ties(OfTasks):
 
     def measure(self, model: str, given: Sequence[ScoredTask]) -> Iterator[Row]:
         for precision, bits in SIGNIFICANT_BITS.items():
-            rows = [_of_task(task, bits) for task in given]
-            if len(rows) > 1:
-                sums = {count: sum(row[count] for row in rows) for count in ("pairs", "distinct")}
-                means = {number: float(np.mean([row[number] for row in rows])) for number in _NUMBERS}
-                rows.append({"task": AVERAGE} | sums | means)
-            yield from (
-                {"precision": precision, "similarity": given[0].statistic.similarity} | row for row in rows
-            )
+            tasks = {task.task: _of_task(task, bits) for task in given}
+            about = {"precision": precision, "similarity": given[0].statistic.similarity}
+            yield from (about | {"task": name} | row for name, row in with_overall(tasks, averaged).items())
 
     def table(self) -> Tables:
         heads = {"tied": "tied pairs %", "score": "Spearman"}
@@ -66,5 +59,5 @@ class Ties(OfTasks):
 def _of_task(task: ScoredTask, bits: int) -> Row:
     codes, similarity = pd.factorize(task.pairs["subset"])[0], rounded(task.similarity, bits)
     ties = ties_of(task.pairs["gold"], similarity, codes, task.statistic.aggregation)
-    counts = {"task": task.task, "pairs": len(task.pairs), "distinct": ties.distinct}
+    counts = {"pairs": len(task.pairs), "distinct": ties.distinct}
     return counts | {number: 100 * getattr(ties, number) for number in _NUMBERS}

@@ -17,8 +17,8 @@ from stsbench.records.record import RunRecord
 from stsbench.scoring.recompute import require_recomputed
 from stsbench.scoring.settings import require_margin
 from stsbench.statistics import DEPENDENCE, LEVEL, Dependence
-from stsbench.statistics.estimate import Estimate, verdict
-from stsbench.statistics.intervals import lower_bound, pairs_needed, upper_bound
+from stsbench.statistics.estimate import Estimate, judge_loss
+from stsbench.statistics.intervals import pairs_needed
 
 MARGIN = 0.3
 """Default of the margin, in points."""
@@ -106,21 +106,16 @@ def judged(
     losses = [task.estimate((1.0, -1.0), interval) for task in tasks]
     simultaneous = 1 - (1 - level) / max(1, sum(loss.variance.value > 0 for loss in losses))
     return [
-        _judged(task, loss, margin / 100, (simultaneous, level)) for task, loss in zip(tasks, losses, strict=True)
+        _judged(task, loss, margin / 100, (level, simultaneous)) for task, loss in zip(tasks, losses, strict=True)
     ]
 
 
 def _judged(task: AlignedScores, loss: Estimate, margin: float, levels: tuple[float, float]) -> CellCheck:
     old, new = (100 * task.scores).tolist()
     cell, unit = CellCheck(task.task, old, new, "undecided"), KINDS[task.kind].unit
-    if loss.value == loss.variance.value == 0:
-        # Both models order all pairs in the same way.
-        return replace(cell, verdict="within margin", loss_low=0.0, loss_high=0.0)
-    if not loss.variance.value > 0 or task.size < FEWEST:
+    decided, low, high = judge_loss(loss, margin, *levels)
+    if math.isnan(high) or (loss.variance.value > 0 and task.size < FEWEST):
         return replace(cell, reason=f"{task.size} {unit} are too few: measure on more")
-    low = lower_bound(loss.value, loss.variance, levels[0])
-    high = upper_bound(loss.value, loss.variance, levels[1])
-    decided = verdict(-high, -low, margin)
     cell = replace(cell, verdict=decided, loss_low=100 * low, loss_high=100 * high)
     if decided != "undecided":
         return cell

@@ -16,7 +16,7 @@ from scipy.special import bdtr
 from stsbench.statistics import LEVEL, Dependence
 from stsbench.statistics.correlations import as_pairs
 from stsbench.statistics.dependence import Sharing, Variance, variance
-from stsbench.statistics.intervals import Limits, plain_interval, tail, two_sided_p
+from stsbench.statistics.intervals import Limits, lower_bound, plain_interval, tail, two_sided_p, upper_bound
 from stsbench.statistics.seeds import generator
 
 Verdict = Literal["better", "worse", "within margin", "undecided"]
@@ -78,6 +78,23 @@ def verdict(low: float, high: float, margin: float = 0.0) -> Verdict:
     if low > -margin:
         return "within margin" if margin else "better"
     return "undecided"
+
+
+def judge_loss(
+    loss: Estimate, margin: float, level: float = LEVEL, lower_level: float | None = None
+) -> tuple[Verdict, float, float]:
+    """Returns the verdict on a loss, and its one-sided lower and upper bounds, by default of the same level.
+
+    A loss of 0 without variance is within any margin; another one without variance is undecided, with NaN bounds.
+
+    >>> judge_loss(Estimate(0.2, Variance(1e-4, 1e-4, 500)), margin=0.3)[0]
+    'within margin'
+    """
+    if loss.value == loss.variance.value == 0:
+        return "within margin", 0.0, 0.0
+    low = lower_bound(loss.value, loss.variance, level if lower_level is None else lower_level)
+    high = upper_bound(loss.value, loss.variance, level)
+    return verdict(-high, -low, margin), low, high
 
 
 def verdict_of_p(difference: float, p: float, level: float = LEVEL) -> Verdict:

@@ -12,14 +12,11 @@ from own_runs import write_pairs
 from scipy.stats import kendalltau, spearmanr
 
 import stsbench as sb
-from stsbench.analysis.compress import verdict_on
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sample
 from stsbench.data.corpus import load_corpus
 from stsbench.data.tables import same_letters
 from stsbench.encoders.plan import embed
-from stsbench.statistics.dependence import Variance
-from stsbench.statistics.estimate import Estimate
 from stsbench.statistics.seeds import generator
 
 Encode = Callable[[list[str]], NDArray[np.float64]]
@@ -131,17 +128,3 @@ def test_another_metric_has_its_scores(hash_encode: Encode) -> None:
     left, right = (hash_encode(list(pairs[side]))[:, :3] for side in ("sentence1", "sentence2"))
     expected = 100 * kendalltau(pairs["gold"], cosines(left, right)).statistic
     assert cell_of(frame, 3).iloc[0]["score"] == pytest.approx(expected, abs=0.01)
-
-
-def test_a_verdict_needs_a_spread_and_compares_the_loss_with_the_margin() -> None:
-    none, some = Variance(0.0, 0.0, float("nan")), Variance(1e-6, 1e-6, 100.0)
-    verdicts = {
-        (0.0, none): "within margin",
-        (0.001, none): "undecided",
-        (float("nan"), some): "undefined",
-        (0.003, some): "within margin",
-        (0.0045, some): "undecided",
-        (0.007, some): "worse",
-    }
-    for (loss, spread), expected in verdicts.items():
-        assert verdict_on(Estimate(-loss, spread), 0.005, 0.95) == expected

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stsbench.statistics.correlations import pearson, spearman
-from stsbench.statistics.estimate import compare_means, holm, mcnemar, steiger, williams
+from stsbench.statistics.dependence import Variance
+from stsbench.statistics.estimate import Estimate, compare_means, holm, judge_loss, mcnemar, steiger, williams
 
 correlations = st.floats(-0.95, 0.95)
 
@@ -139,3 +140,19 @@ def test_the_permutation_test_of_many_values_is_sampled_near_the_exact_one_and_s
     assert found == compare_means(first, second, seed=3)
     assert found.permutation_p != compare_means(first, second, seed=4).permutation_p
     assert found.permutation_p == pytest.approx(found.welch_p, abs=0.02)
+
+
+def test_the_verdict_on_a_loss_needs_a_spread_and_compares_its_bounds_with_the_margin() -> None:
+    none, some = Variance(0.0, 0.0, float("nan")), Variance(1e-6, 1e-6, 100.0)
+    verdicts = {
+        (0.0, none): "within margin",
+        (0.001, none): "undecided",
+        (float("nan"), some): "undecided",
+        (0.003, some): "within margin",
+        (0.0045, some): "undecided",
+        (0.007, some): "worse",
+    }
+    for (loss, spread), expected in verdicts.items():
+        assert judge_loss(Estimate(loss, spread), 0.005)[0] == expected
+    bounds = judge_loss(Estimate(0.0045, some), 0.005, 0.95, 0.99)[1:]
+    assert bounds == pytest.approx([0.0045 - 0.00236, 0.0045 + 0.00166], abs=1e-5)

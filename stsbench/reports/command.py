@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from stsbench.base.files import atomic_path, require_writable
-from stsbench.cli.options import DataDirs, Interval, Quiet, expand
+from stsbench.cli.options import DataDirs, Interval, OwnTexts, Quiet, expand
 from stsbench.cli.output import print_data, print_notes, progress_bars
 
 
@@ -34,6 +34,7 @@ def report(
         ),
     ] = True,
     interval: Interval = "dyadic",
+    data: OwnTexts = None,
     data_dirs: DataDirs = None,
     out: Annotated[
         Path | None,
@@ -76,6 +77,7 @@ def report(
             title=title,
             analyse=analyse,
             interval=interval,
+            data=data or (),
             data_dirs=data_dirs or (),
             progress=progress,
         )

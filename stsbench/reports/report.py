@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stsbench._version import __version__
 from stsbench.analysis.explain import explain
@@ -27,9 +27,9 @@ from stsbench.records.labels import labels
 from stsbench.records.record import RunRecord
 from stsbench.render.figures import keep_colours, look
 from stsbench.render.page import Filled, Pointer, Report, Section
-from stsbench.reports.papers import filled_papers, paper_named, standing, whole_paper
-from stsbench.reports.scores import Runs, human_raters, intervals, reproducibility, scores, subsets
-from stsbench.reports.summary import SUMMARY, findings, summary
+from stsbench.reports.papers import filled_papers, paper_named, whole_paper
+from stsbench.reports.scores import Runs, intervals, reproducibility, scores, subsets
+from stsbench.reports.summary import SUMMARY, findings, human_raters, standing, summary
 from stsbench.reports.training import seed_distributions, training
 from stsbench.reports.write import require_replaceable, write_report
 from stsbench.scoring.recompute import require_recomputed
@@ -60,6 +60,7 @@ def report(
     title: str = "",
     analyse: bool = True,
     interval: Dependence = DEPENDENCE,
+    data: Sequence[str | Path] = (),
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
 ) -> Path:
@@ -82,6 +83,7 @@ def report(
         analyse: whether to analyse and compare up to five runs.
         interval: which pairs depend on each other, in analyses and comparisons. The intervals of the runs are
             shown as recorded.
+        data: files with the sentences of runs on your own pairs, for the analyses; records hold no sentences.
         data_dirs: folders with the data of the analyses.
         progress: receives the progress.
 
@@ -115,7 +117,8 @@ def report(
     else:
         if analyse and len(named) <= FEW:
             compared, differences = comparisons(named, how, progress)
-            analysed, kinds = analyses(named, how, data_dirs, progress)
+            options = {"intervals": how, "data": data, "data_dirs": data_dirs, "progress": progress}
+            analysed, kinds = analyses(named, **options)
         else:
             reason = f"there are {len(named)} runs; the limit is {FEW}" if analyse else "--no-analyses"
             compared, analysed = (_left_out(title, reason) for title in ("Comparisons", "Analyses"))
@@ -263,13 +266,11 @@ def likenesses(runs: Runs, reference: Model, progress: Progress) -> Section:
     return Section("like", "Vectors compared with the checkpoint's", parts=tuple(parts))
 
 
-def analyses(
-    runs: Runs, how: Intervals, data_dirs: Sequence[str | Path], progress: Progress
-) -> tuple[Filled, PairKinds | None]:
-    """Returns the analyses, which of them were not possible, and the kinds of pairs, which have findings."""
+def analyses(runs: Runs, **options: Any) -> tuple[Filled, PairKinds | None]:
+    """Returns the analyses by `explain`, which of them were not possible, and the kinds of pairs for findings."""
     section, records = Section("analyses", "Analyses"), list(runs.values())
     try:
-        explanation = explain(records, published=True, intervals=how, data_dirs=data_dirs, progress=progress)
+        explanation = explain(records, published=True, **options)
     except UserError as error:
         return Filled(section, (f"analyses: {error}",)), None
     missing = explanation.left_out()

@@ -1,29 +1,23 @@
-"""The scores of a report: tables by kind of task, intervals, subsets, human scores, commands to repeat them."""
+"""The scores of a report: tables by kind of task, intervals, subsets, commands to repeat them."""
 
-import math
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
-from stsbench.published import catalogue
 from stsbench.records.kinds import KINDS, Kind
 from stsbench.records.labels import interval_remarks, task_labels
-from stsbench.records.parts import ModelPart, Score, redact
+from stsbench.records.parts import ModelPart, redact
 from stsbench.records.record import RunRecord
 from stsbench.records.scores import Row, across_models, column_of, headline_rows, rows_of_kind, score_rows
 from stsbench.records.signature import Signature
 from stsbench.render.formats import unique_labels
 from stsbench.render.page import Section
 from stsbench.render.table import Table
-from stsbench.statistics.dependence import Variance
-from stsbench.statistics.intervals import Limits, correlation_interval
 
 Runs = Mapping[str, RunRecord]
 """Records by their labels in the report."""
-
-_COLUMNS = ("task", "ceiling", "raters", "low", "high", "rated pairs")
 
 _HASHES = ("weights_sha256", "tokenizer_sha256", "config_sha256")
 
@@ -124,53 +118,6 @@ def interval_text(low: float, high: float, level: float) -> str:
     '95 % interval 70.40 to 74.36'
     """
     return f"{100 * level:g} % interval {low:.2f} to {high:.2f}"
-
-
-def human_raters(runs: Runs) -> Section | None:
-    """Returns the models' Pearson correlations with human raters' and the ceiling; None if neither is known.
-
-    The ceiling is the correlation of a similarity without error: the root of the gold scores' reliability, from
-    the spread of the published ratings. The raters are two people who scored a sample of the pairs again (HUME,
-    arXiv 2510.10062); their interval assumes independent pairs.
-    """
-    raters, sizes = (catalogue.row(f"hume-sts/{name}") for name in ("two-raters-pearson", "pairs"))
-    columns = {cell.setting.task: cell.column for cell in raters.cells}
-    called, models = task_names(runs), dict(zip(runs, unique_labels(list(runs), _COLUMNS), strict=True))
-    rows: dict[str, dict[str, Any]] = {}
-    for label, record in runs.items():
-        for name, score in zip(task_labels(record.scores), record.scores, strict=True):
-            pearson = score.number("pearson", "all")
-            ceiling = None if score.raters is None else score.raters.ceiling
-            column = columns.get(score.task) if _is_whole_test_set(score) else None
-            if pearson is None or pearson.value is None or (column is None and ceiling is None):
-                continue
-            task = called[label, name]
-            row = rows.setdefault(task, {"task": task, "ceiling": None if ceiling is None else 100 * ceiling})
-            if column is not None:
-                value, size = raters.cell(column).score or 0.0, int(sizes.cell(column).value or 0)
-                limits = _of_sample(value / 100, size)
-                row |= {"raters": value, "low": 100 * limits.low, "high": 100 * limits.high}
-                row["rated pairs"] = size
-            row[models[label]] = 100 * pearson.value
-    if not rows:
-        return None
-    caption = "Pearson x 100 of human raters on a sample, and of the models on all pairs"
-    text = "Scoring above the raters does not mean better than people, as they rated a sample of the pairs."
-    frame = pd.DataFrame(list(rows.values()), dtype=object).dropna(axis="columns", how="all")
-    return Section("raters", "Human raters", (text,), (Table(frame, caption, name="raters-scores"),))
-
-
-def _is_whole_test_set(score: Score) -> bool:
-    """Returns whether a score covers a whole released test set (of STS22, the English one)."""
-    if Signature.parse(score.signature).split != "test" or score.data.status == "user":
-        return False
-    return score.task != "STS22" or [subset.subset for subset in score.subsets] == ["en"]
-
-
-def _of_sample(correlation: float, pairs: int) -> Limits:
-    """Returns the interval of a Pearson correlation; Fisher's z has the variance 1 / (n - 3)."""
-    variance = (1 - correlation**2) ** 2 / (pairs - 3)
-    return correlation_interval(correlation, Variance(variance, variance, math.inf), pairs, metric="pearson")
 
 
 def reproducibility(runs: Runs) -> Section:

@@ -1,9 +1,11 @@
-"""The top of a report: the headline numbers of each run, its standing among published models, and findings."""
+"""The short answers of reports and of `run`: headline numbers, standing, findings, human raters, next command."""
 
 import math
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,46 +13,138 @@ import pandas as pd
 from stsbench.analysis.pair_kinds import PairKinds
 from stsbench.analysis.ranked_pairs import COST, SHIFT
 from stsbench.base.words import listed
-from stsbench.judging.published import AVERAGES
+from stsbench.judging.published import (
+    AVERAGES,
+    Fit,
+    check_published,
+    fitting,
+    known_checkpoint,
+    measured_scores,
+    rows_to_check,
+)
 from stsbench.judging.verdicts import Check
-from stsbench.records.kinds import KINDS
+from stsbench.published import catalogue
+from stsbench.records.kinds import KINDS, STS
+from stsbench.records.labels import task_labels
+from stsbench.records.parts import Score
 from stsbench.records.record import RunRecord
+from stsbench.records.signature import Signature
 from stsbench.render.charts import forest
 from stsbench.render.figures import add_tooltips, look, style, svg_of
+from stsbench.render.formats import unique_labels
 from stsbench.render.page import Pointer, ReportFigure, Section
 from stsbench.render.table import Table, interval
-from stsbench.reports.papers import Standing
-from stsbench.reports.scores import Runs
-from stsbench.statistics import LEVEL
+from stsbench.reports.scores import Runs, task_names
 from stsbench.statistics.dependence import Variance
-from stsbench.statistics.estimate import holm
-from stsbench.statistics.intervals import Limits, plain_interval, two_sided_p
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from stsbench.statistics.estimate import Estimate, holm
+from stsbench.statistics.intervals import correlation_interval
 
 SUMMARY, STANDING = "summary", "standing"
 
 MOST_FINDINGS = 3
+NEAREST = 30  # Published models, nearest in average, that predict the score on a task
+FEWEST = 10  # With fewer of them there is no prediction
 
-NEAREST = 30
-"""The number of published models, nearest in average, that predict the score on a task."""
-
-FEWEST = 10
-"""With fewer published models there is no prediction."""
+_RATERS_COLUMNS = ("task", "ceiling", "raters", "low", "high", "rated pairs")
 
 
-class Residual(NamedTuple):
-    """A score minus its prediction in points, the prediction interval, the two-sided p-value, and the models."""
+@dataclass(frozen=True)
+class Standing:
+    """A run's score on a task, or on average, among published models. Scores are x 100.
+
+    Attributes:
+        task: the papers' name of it; an average is one of `AVERAGES`.
+        value: the run's score.
+        limits: its interval; None without one.
+        scores: the comparable scores of published models, by system.
+    """
 
     task: str
     value: float
-    limits: Limits
-    p: float
+    limits: tuple[float, float] | None
+    scores: Mapping[str, float]
+
+    @property
+    def words(self) -> str:
+        """The number of published models with a lower score, and of all."""
+        return f"{sum(score < self.value for score in self.scores.values())} of {len(self.scores)}"
+
+
+def standing(record: RunRecord) -> list[Standing]:
+    """Returns a run's standing among published models, each average before its tasks; empty if none is comparable.
+
+    A system counts once, with the row that represents it; later editions of a system and the run's own system are
+    left out. A system must be comparable on every task that has more than half as many comparable systems as the
+    most common task. If a run has several scores of a task (of two splits, for example), the one with most
+    comparable systems is used.
+    """
+    places = []
+    for average, tasks in AVERAGES.items():
+        published, fits = _comparable(record, (average, *tasks))
+        counts = published.notna().sum().sort_values(ascending=False, kind="stable")
+        common = counts.index[2 * counts > counts.max()] if len(counts) else counts.index
+        columns = {fits[column][0]: column for column in reversed(common)}
+        whole = published[list(columns.values())].dropna()
+        for task in (average, *tasks):
+            if task in columns and len(whole):
+                value, fit = fits[columns[task]][1:]
+                limits = fit_interval(record, task, fit)
+                shown = None if limits is None else (100 * limits[0], 100 * limits[1])
+                places.append(Standing(task, value, shown, whole[columns[task]].to_dict()))
+    return places
+
+
+def _comparable(record: RunRecord, tasks: Sequence[str]) -> tuple[pd.DataFrame, dict[str, tuple[str, float, Fit]]]:
+    """Returns the comparable published scores, one row per system, and task, value and fit of each column.
+
+    A column is one number of the record, so two scores of a task have two columns.
+    """
+    measured, known = measured_scores(record), known_checkpoint(record)
+    # Many rows have the same settings.
+    fit_of = cache(lambda setting: fitting(setting, measured))
+    fits: dict[str, tuple[str, float, Fit]] = {}
+    candidates = []
+    for row in catalogue.rows().values():
+        system = row.system
+        if system is None or row.row.variant or system.edition_of or (known and known.system == system.name):
+            continue
+        values = {}
+        for cell in row.cells:
+            if cell.setting.task not in tasks or cell.score is None or cell.setting.unit == "pairs":
+                continue
+            fit = fit_of(cell.setting)
+            if fit.value is not None and not fit.differences:
+                column = " ".join([cell.setting.task, *(f"{of.of.key} {of.statistic}" for of in fit.scores)])
+                fits[column] = cell.setting.task, fit.value, fit
+                values[column] = cell.score
+        if values:
+            candidates.append((system.row == row.name, len(values), system.name, values))
+    # The row that represents a system comes first, then the row with most values.
+    candidates.sort(key=lambda candidate: candidate[:2], reverse=True)
+    scores: dict[str, dict[str, float]] = {}
+    for *_, name, values in candidates:
+        scores.setdefault(name, values)
+    return pd.DataFrame.from_dict(scores, orient="index"), fits
+
+
+def fit_interval(record: RunRecord, task: str, fit: Fit) -> tuple[float, float] | None:
+    """Returns the interval (0 to 1) of a record's score for a task or average, or None."""
+    if task in AVERAGES:
+        return next((mean.interval for mean in record.averages if set(mean.tasks) == set(AVERAGES[task])), None)
+    (measured,) = fit.scores
+    number = measured.of.number(measured.statistic)
+    return None if number is None else number.interval
+
+
+class Residual(NamedTuple):
+    """A score minus its prediction in points, and the number of models that it is predicted from."""
+
+    task: str
+    estimate: Estimate
     models: int
 
 
-def residuals(places: Sequence[Standing], level: float = LEVEL) -> Iterator[Residual]:
+def residuals(places: Sequence[Standing]) -> Iterator[Residual]:
     """Yields how much each task differs from published models with a similar average.
 
     Least squares over the `NEAREST` models: task = a + b * average. With n models, residual standard error s and
@@ -75,12 +169,8 @@ def residuals(places: Sequence[Standing], level: float = LEVEL) -> Iterator[Resi
             slope = float(centred @ y) / squares
             errors = y - y.mean() - slope * centred
             variance = float(errors @ errors) / (len(x) - 2) * (1 + leverage)
-            value, spread = (
-                by_task[task].value - float(y.mean()) - slope * own,
-                Variance(variance, variance, len(x) - 2),
-            )
-            limits, p = plain_interval(value, spread, level), two_sided_p(value, spread)
-            yield Residual(task, value, limits, p, len(x))
+            value = by_task[task].value - float(y.mean()) - slope * own
+            yield Residual(task, Estimate.with_error(value, variance, len(x) - 2), len(x))
 
 
 class Finding(NamedTuple):
@@ -129,12 +219,10 @@ def findings(
 
 
 def _task_findings(run: str, places: Sequence[Standing], level: float) -> Iterator[Finding]:
-    for of in residuals(places, level):
-        side = "exceeds" if of.value > 0 else "trails"
-        text = (
-            f"On {of.task}, {run} {side} {of.models} models with a similar average by {abs(of.value):.2f} points"
-        )
-        yield Finding(f"{text} {_limits(*of.limits[:2], level, 2)}.", STANDING, run, of.task, abs(of.value), of.p)
+    for task, of, models in residuals(places):
+        side, size, (low, high, _) = "exceeds" if of.value > 0 else "trails", abs(of.value), of.interval(level)
+        text = f"On {task}, {run} {side} {models} models with a similar average by {size:.2f} points"
+        yield Finding(f"{text} {_limits(low, high, level, 2)}.", STANDING, run, task, size, of.p)
 
 
 def _pair_findings(kinds: pd.DataFrame, level: float, *, several: bool) -> Iterator[Finding]:
@@ -164,22 +252,18 @@ def summary(
     runs: Runs,
     standings: Mapping[str, Sequence[Standing]],
     checks: Mapping[str, Check],
-    differences: Mapping[str, str] = MappingProxyType({}),
+    differences: Mapping[str, str] | None = None,
     pointers: Sequence[Pointer] = (),
 ) -> Section:
     """Returns the top of a report: the headline numbers of each run, the picture, and sentences with links.
 
-    Args:
-        runs: the runs of the report.
-        standings: by run, its standing among published models.
-        checks: by run, its comparison with a published row.
-        differences: by run, how much it differs from the first.
-        pointers: the findings.
+    All but `pointers`, the findings, are by run: its standing among published models, its comparison with a
+    published row, and how much it differs from the first run.
     """
     facts = {
         label: dict(_facts(record, standings.get(label, ()), checks.get(label))) for label, record in runs.items()
     }
-    for label, difference in differences.items():
+    for label, difference in (differences or {}).items():
         facts[label]["Difference from the first"] = difference
     numbers = tuple(facts.popitem()[1].items()) if len(runs) == 1 else ()
     rows = pd.DataFrame([{"model": label, **of_run} for label, of_run in facts.items()], dtype=object)
@@ -234,26 +318,80 @@ def strip(standings: Mapping[str, Sequence[Standing]]) -> ReportFigure | None:
     if not places:
         return None
     alt = "; ".join(f"{label}: {place.task} {place.value:.2f}, above {place.words}" for label, place in places)
-    with look("column"):
-        return ReportFigure(STANDING, "Among the published models", alt, svg_of(_drawn(places)))
-
-
-def _drawn(places: Sequence[tuple[str, Standing]]) -> "Figure":
     rows = [
         {"label": place.task, "series": label, "value": place.value, "low": low, "high": high}
         | {"filled": True, "summary": place.task in AVERAGES}
         for label, place in places
         for low, high in [place.limits or (math.nan, math.nan)]
     ]
-    figure = forest(pd.DataFrame(rows), "score × 100 (grey: published models)")
-    (axes,) = figure.axes
     lines = {place.task: place for _, place in reversed(places)}
-    with style():
-        for y, task in enumerate(dict.fromkeys(place.task for _, place in places)):
-            scores = lines[task].scores
-            axes.plot(
-                list(scores.values()), [y] * len(scores), "o", color="0.45", alpha=0.35, markersize=3.5, zorder=1
-            )
-            texts = [f"{name}, {task}: {score:.2f}" for name, score in scores.items()]
-            add_tooltips(axes, list(scores.values()), [y] * len(scores), texts)
-    return figure
+    with look("column"):
+        figure = forest(pd.DataFrame(rows), "score × 100 (grey: published models)")
+        (axes,) = figure.axes
+        with style():
+            for y, task in enumerate(dict.fromkeys(place.task for _, place in places)):
+                scores = lines[task].scores
+                x, heights = list(scores.values()), [y] * len(scores)
+                axes.plot(x, heights, "o", color="0.45", alpha=0.35, markersize=3.5, zorder=1)
+                texts = [f"{name}, {task}: {score:.2f}" for name, score in scores.items()]
+                add_tooltips(axes, x, heights, texts)
+        return ReportFigure(STANDING, "Among the published models", alt, svg_of(figure))
+
+
+def human_raters(runs: Runs) -> Section | None:
+    """Returns the models' Pearson correlations with human raters' and the ceiling; None if neither is known.
+
+    The ceiling is the correlation of a similarity without error: the root of the gold scores' reliability, from
+    the spread of the published ratings. The raters are two people who scored a sample of the pairs again (HUME,
+    arXiv 2510.10062); their interval assumes independent pairs.
+    """
+    raters, sizes = (catalogue.row(f"hume-sts/{name}") for name in ("two-raters-pearson", "pairs"))
+    columns = {cell.setting.task: cell.column for cell in raters.cells}
+    called, models = task_names(runs), dict(zip(runs, unique_labels(list(runs), _RATERS_COLUMNS), strict=True))
+    rows: dict[str, dict[str, Any]] = {}
+    for label, record in runs.items():
+        for name, score in zip(task_labels(record.scores), record.scores, strict=True):
+            pearson = score.number("pearson", "all")
+            ceiling = None if score.raters is None else score.raters.ceiling
+            column = columns.get(score.task) if _is_whole_test_set(score) else None
+            if pearson is None or pearson.value is None or (column is None and ceiling is None):
+                continue
+            task = called[label, name]
+            row = rows.setdefault(task, {"task": task, "ceiling": None if ceiling is None else 100 * ceiling})
+            if column is not None:
+                value, size = raters.cell(column).score or 0.0, int(sizes.cell(column).value or 0)
+                squared = (1 - (value / 100) ** 2) ** 2 / (size - 3)  # as Fisher's z has the variance 1 / (n - 3)
+                spread = Variance(squared, squared, math.inf)
+                low, high, _ = correlation_interval(value / 100, spread, size, metric="pearson")
+                row |= {"raters": value, "low": 100 * low, "high": 100 * high, "rated pairs": size}
+            row[models[label]] = 100 * pearson.value
+    if not rows:
+        return None
+    caption = "Pearson x 100 of human raters on a sample, and of the models on all pairs"
+    text = "Scoring above the raters does not mean better than people, as they rated a sample of the pairs."
+    frame = pd.DataFrame(list(rows.values()), dtype=object).dropna(axis="columns", how="all")
+    return Section("raters", "Human raters", (text,), (Table(frame, caption, name="raters-scores"),))
+
+
+def _is_whole_test_set(score: Score) -> bool:
+    """Returns whether a score covers a whole released test set (of STS22, the English one)."""
+    if Signature.parse(score.signature).split != "test" or score.data.status == "user":
+        return False
+    return score.task != "STS22" or [subset.subset for subset in score.subsets] == ["en"]
+
+
+def answer(records: Sequence[RunRecord]) -> Iterator[str]:
+    """Yields the standing of each run, its comparison with its published row, and last the next command."""
+    alone = "explain" if records[0].scores_of(STS) else "report"
+    next_command = alone if len(records) == 1 else "compare" if len(records) == 2 else "rank"
+    for record in records:
+        name = f"{record.model.name}: " if len(records) > 1 else ""
+        for place in (place for place in standing(record) if place.task in AVERAGES or len(record.scores) == 1):
+            yield f"{name}{place.task} {place.value:.2f} is above {place.words} comparable published models."
+        known = known_checkpoint(record)
+        check = check_published(record, rows_to_check(record)) if known and known.expected else None
+        if check is not None and any(cell.is_compared or cell.differences for cell in check.cells):
+            yield check.sentence
+            is_off = check.of("fail") or not any(cell.is_compared for cell in check.cells)
+            next_command = "diagnose" if is_off and len(records) == 1 else next_command
+    yield f"Next: stsbench {next_command} {shlex.join(str(record.folder) for record in records)}"

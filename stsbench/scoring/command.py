@@ -233,7 +233,7 @@ def run(
     from stsbench.records.parts import command_line
     from stsbench.records.scores import Scores
     from stsbench.records.show import print_scores
-    from stsbench.reports.papers import answer
+    from stsbench.reports.summary import answer
     from stsbench.scoring.settings import Intervals, Settings, Stages
 
     settings = Settings(

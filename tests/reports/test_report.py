@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from own_runs import write_pairs, write_words
 
 import stsbench as sb
+from stsbench.analysis import ANALYSES
 from stsbench.published.catalogue import papers, row, tables
 from stsbench.records.store import save_run
 from stsbench.reports.write import PAGE
@@ -218,6 +220,16 @@ def test_a_report_is_replaced_as_a_whole_and_anything_else_is_kept(
         sb.report(make_record(), folder, title="half", analyse=False)
     assert "second" in Page(folder / PAGE).text
     assert sorted(path.name for path in tmp_path.iterdir() if "out" in path.name) == ["out"]
+
+
+def test_own_pairs_have_every_analysis_if_their_sentences_are_given(tmp_path: Path) -> None:
+    pairs = tmp_path / "own" / "pairs.tsv"
+    write_pairs(pairs)
+    run = sb.evaluate(str(write_words(tmp_path / "words.txt")), data=pairs)
+    parsed = Page(sb.report(run, tmp_path / "out", data=[pairs]))
+    missing = set(ANALYSES) - set(parsed.all("id"))
+    assert not missing
+    assert "kinds of pairs by their words" not in parsed.text
 
 
 def test_training_curves_come_from_the_log_beside_the_record(make_record: Make, tmp_path: Path) -> None:

@@ -18,9 +18,17 @@ from stsbench.analysis.ranked_pairs import COST, SHIFT
 from stsbench.encoders.use import Use
 from stsbench.published import catalogue
 from stsbench.records.parts import RaterPart
-from stsbench.reports.papers import Standing, answer, standing
-from stsbench.reports.scores import human_raters
-from stsbench.reports.summary import NEAREST, findings, residuals, strip, summary
+from stsbench.reports.summary import (
+    NEAREST,
+    Standing,
+    answer,
+    findings,
+    human_raters,
+    residuals,
+    standing,
+    strip,
+    summary,
+)
 from stsbench.scoring.tasks import STS_TASKS
 
 Make = Callable[..., sb.RunRecord]
@@ -75,7 +83,7 @@ def test_a_residual_has_the_prediction_interval_of_least_squares() -> None:
     names = [f"system-{number}" for number in range(50)]
     places = [Standing("Avg. STS", 75.0, None, dict(zip(names, x, strict=True)))]
     places += [Standing(task, 80.0, None, dict(zip(names, y, strict=True))) for task in STS_TASKS]
-    of, *others = residuals(places)
+    (_, of, models), *others = residuals(places)
     assert len(others) == 6
     near = np.argsort(np.abs(x - 75))[:NEAREST]
     fit = linregress(x[near], y[near])
@@ -84,9 +92,9 @@ def test_a_residual_has_the_prediction_interval_of_least_squares() -> None:
     reach = np.sqrt(errors @ errors / (NEAREST - 2) * (1 + 1 / NEAREST + (75 - x[near].mean()) ** 2 / spread))
     value, distribution = 80 - fit.intercept - 75 * fit.slope, t(NEAREST - 2)
     limits = value - distribution.ppf(0.975) * reach, value + distribution.ppf(0.975) * reach
-    assert (of.value, *of.limits[:2]) == pytest.approx((value, *limits))
+    assert (of.value, *of.interval(0.95)[:2]) == pytest.approx((value, *limits))
     assert of.p == pytest.approx(2 * distribution.sf(abs(value) / reach))
-    assert of.models == NEAREST
+    assert models == NEAREST
     # No prediction beyond the published averages, or from few models.
     for average, models in ((95.0, 50), (75.0, 9)):
         few = dict(zip(map(str, range(models)), np.linspace(60, 90, models), strict=True))

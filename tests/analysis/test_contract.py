@@ -21,7 +21,6 @@ from stsbench.analysis.base import Analysis
 from stsbench.analysis.explain import Explanation, references
 from stsbench.analysis.inputs import parameter
 from stsbench.analysis.ties import Ties
-from stsbench.base.progress import silent
 from stsbench.cli.app import main
 from stsbench.data.benchmarks import load_sample
 from stsbench.data.tables import load_pairs
@@ -249,5 +248,5 @@ def test_a_registered_analysis_has_a_command_a_part_of_explain_and_a_section_of_
     assert json.loads(capsys.readouterr().out)[-1]["model"] == "paper"
     record = sb.evaluate(str(folder / A), "sample")
     assert "toy-ties" in sb.explain(record).parts
-    report, _ = report_section({"a": record}, sb.Intervals(), (), silent)
+    report, _ = report_section({"a": record})
     assert report.section.parts[-1].title == "Toy ties"

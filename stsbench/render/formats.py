@@ -249,15 +249,15 @@ def to_latex(frame: pd.DataFrame, *, decimals: int = 2, caption: str | None = No
     cells = pd.DataFrame(dict(enumerate(column.cells for column in columns)))
     cells.columns = pd.Index([column.name for column in columns])
     alignment = "".join("r" if column.is_numeric else "l" for column in columns)
-    text = cells.to_latex(index=False, escape=True, column_format=alignment)
+    # In a row of its own, which is removed below, the caption is escaped like all text.
+    cells.loc[len(cells)] = [one_line(caption or ""), *[""] * (len(columns) - 1)]
+    *body, last, rule, end = cells.to_latex(index=False, escape=True, column_format=alignment).split("\n")[:-1]
     # Minus signs; and a row may not begin with [ or *, the argument of the line break before it.
-    text = re.sub(r"(?<![\w.-])-(?=\d)", "$-$", text.rstrip("\n").replace("−", "$-$").replace("–", "--"))
-    text = re.sub(r"(?m)^(?=[\[*])", "{}", text)
+    text = "\n".join([*body, rule, end]).replace("−", "$-$").replace("–", "--")
+    text = re.sub(r"(?m)^(?=[\[*])", "{}", re.sub(r"(?<![\w.-])-(?=\d)", "$-$", text))
     if caption is None:
         return text
-    # As a column heading the caption is escaped like all text.
-    heading = pd.DataFrame(columns=[one_line(caption)]).to_latex(index=False, escape=True).split("\n")[2]
-    title = heading.removesuffix(r" \\")
+    title = last.split(" & ")[0].removesuffix(r" \\")
     return "\n".join([r"\begin{table}", r"\centering", rf"\caption{{{title}}}", text, r"\end{table}"])
 
 

@@ -66,6 +66,13 @@ def press(browser: Any, label: str) -> None:
     browser.press(SPACE)
 
 
+def drag(browser: Any, *shares: tuple[float, float]) -> None:
+    """Drags the mouse over the chart, between shares of its width and height."""
+    corner = "const at = document.querySelector('#picture svg').getBoundingClientRect();"
+    left, top, wide, high = browser.run(f"{corner} return [at.left, at.top, at.width, at.height]")
+    browser.drag(*((left + x * wide, top + y * high) for x, y in shares))
+
+
 def fits(browser: Any) -> None:
     browser.run("for (const own of document.querySelectorAll('details')) own.open = true")
     for width in (360, 768, 1440):
@@ -124,7 +131,7 @@ def test_the_explorer_shows_queries_as_such(browser: Any, tmp_path: Path) -> Non
     fits(browser)
 
 
-def test_the_explorer_sorts_searches_and_opens_a_pair(browser: Any, hash_encode: Any, tmp_path: Path) -> None:
+def test_the_explorer_sorts_selects_and_opens_a_pair(browser: Any, hash_encode: Any, tmp_path: Path) -> None:
     explored = sb.explore(sb.evaluate(hash_encode, "sample", use_cache=False), tmp_path / "pairs.html")
     browser.resize(1440, 900)
     browser.open(tmp_path / "pairs.html")
@@ -134,6 +141,16 @@ def test_the_explorer_sorts_searches_and_opens_a_pair(browser: Any, hash_encode:
     # The most costly pairs come first.
     costs = frame.set_index("item_id")["influence_a"]
     assert [costs[row[0]] for row in rows(browser)] == pytest.approx(sorted(costs)[:50], abs=1e-6)
+    drag(browser, (0.5, 0.5), (0.7, 0.3), (0.999, 0.2))
+    within = "return new URLSearchParams(location.hash.slice(1)).get(arguments[0]).split('~')"
+    (low, high), similarities = (browser.run(within, name) for name in ("in.gold", "in.similarity_a"))
+    # At the right edge of the chart there is no limit.
+    assert (2 < float(low) < 3, high) == (True, "")
+    kept = (frame["gold"] >= float(low)) & frame["similarity_a"].between(*map(float, similarities))
+    assert 0 < kept.sum() < len(frame)
+    assert told(browser).startswith(f"{kept.sum()} of {len(frame)} pairs")
+    drag(browser, (0.5, 0.5))
+    assert told(browser).startswith(f"All {len(frame)} pairs")
     choose(browser, "words", "NOT", "input")
     sides = pd.concat(
         [frame[side].str.lower().str.contains("not") for side in ("sentence_a", "sentence_b")], axis=1
@@ -149,32 +166,6 @@ def test_the_explorer_sorts_searches_and_opens_a_pair(browser: Any, hash_encode:
     assert edges == sorted(edges)
     passes_axe(browser)
     fits(browser)
-
-
-def test_a_box_in_the_chart_limits_the_pairs(browser: Any, hash_encode: Any, tmp_path: Path) -> None:
-    frame = sb.explore(sb.evaluate(hash_encode, "sample", use_cache=False), tmp_path / "pairs.html").frame
-    browser.resize(1440, 900)
-    browser.open(tmp_path / "pairs.html")
-
-    def drag(*shares: tuple[float, float]) -> None:
-        corner = "const at = document.querySelector('#picture svg').getBoundingClientRect();"
-        left, top, wide, high = browser.run(f"{corner} return [at.left, at.top, at.width, at.height]")
-        browser.drag(*((left + x * wide, top + y * high) for x, y in shares))
-
-    drag((0.5, 0.5), (0.7, 0.3), (0.999, 0.2))
-    within = "return new URLSearchParams(location.hash.slice(1)).get(arguments[0]).split('~')"
-    low, high = browser.run(within, "in.gold")
-    # At the right edge of the chart there is no limit.
-    assert (2 < float(low) < 3, high) == (True, "")
-    least, most = map(float, browser.run(within, "in.similarity_a"))
-    kept = frame[(frame["gold"] >= float(low)) & frame["similarity_a"].between(least, most)]
-    assert 0 < len(kept) < len(frame)
-    assert told(browser).startswith(f"{len(kept)} of {len(frame)} pairs")
-    drag((0.5, 0.5))
-    assert told(browser).startswith(f"All {len(frame)} pairs")
-    # Each pair is a circle.
-    circles = "return [...document.querySelectorAll('#picture path')].map((own) => own.getAttribute('d')).join('')"
-    assert browser.run(circles).count("M") == len(frame)
 
 
 def test_the_board_compares_sorts_and_filters(

@@ -42,7 +42,7 @@ _ARCHITECTURES = ("roberta", "mpnet", "bert")
 
 @contextmanager
 def wiring(*, on_sample=True):
-    """Adds the scale `wiring` inside a block, on the sample or on the paper's tasks."""
+    """Adds the scale `wiring` inside a block: on the sample, with one column's cells, or on the paper's tasks."""
     read, plain = table_plan.read_plan_file, reproduce.experiment_of
 
     def with_wiring(path):
@@ -54,7 +54,12 @@ def wiring(*, on_sample=True):
 
     def replaced(plan, name, scale, **options):
         made = plain(plan, name, scale, **options)
-        rows = {label: tried(changes) for label, changes in made.axes["row"].items()}
+        columns = {"", plan.headline_of(name)}
+        rows = {
+            label: tried(changes)
+            for label, changes in made.axes["row"].items()
+            if label.partition(", ")[2] in columns or not on_sample
+        }
         return made.model_copy(update={"axes": {"row": rows}})
 
     with pytest.MonkeyPatch.context() as patch:

@@ -66,13 +66,6 @@ def press(browser: Any, label: str) -> None:
     browser.press(SPACE)
 
 
-def drag(browser: Any, *shares: tuple[float, float]) -> None:
-    """Drags the mouse over the chart, between shares of its width and height."""
-    corner = "const at = document.querySelector('#picture svg').getBoundingClientRect();"
-    left, top, wide, high = browser.run(f"{corner} return [at.left, at.top, at.width, at.height]")
-    browser.drag(*((left + x * wide, top + y * high) for x, y in shares))
-
-
 def fits(browser: Any) -> None:
     browser.run("for (const own of document.querySelectorAll('details')) own.open = true")
     for width in (360, 768, 1440):
@@ -141,7 +134,7 @@ def test_the_explorer_sorts_selects_and_opens_a_pair(browser: Any, hash_encode: 
     # The most costly pairs come first.
     costs = frame.set_index("item_id")["influence_a"]
     assert [costs[row[0]] for row in rows(browser)] == pytest.approx(sorted(costs)[:50], abs=1e-6)
-    drag(browser, (0.5, 0.5), (0.7, 0.3), (0.999, 0.2))
+    browser.drag("#picture svg", (0, 0), (80, -60), (198, -90))
     within = "return new URLSearchParams(location.hash.slice(1)).get(arguments[0]).split('~')"
     (low, high), similarities = (browser.run(within, name) for name in ("in.gold", "in.similarity_a"))
     # At the right edge of the chart there is no limit.
@@ -149,7 +142,7 @@ def test_the_explorer_sorts_selects_and_opens_a_pair(browser: Any, hash_encode: 
     kept = (frame["gold"] >= float(low)) & frame["similarity_a"].between(*map(float, similarities))
     assert 0 < kept.sum() < len(frame)
     assert told(browser).startswith(f"{kept.sum()} of {len(frame)} pairs")
-    drag(browser, (0.5, 0.5))
+    browser.drag("#picture svg", (0, 0))
     assert told(browser).startswith(f"All {len(frame)} pairs")
     choose(browser, "words", "NOT", "input")
     sides = pd.concat(
@@ -185,15 +178,6 @@ def test_the_board_compares_sorts_and_filters(
             press(browser, f"Compare {run.name}")
     press(browser, "Model")
     assert [row[1] for row in rows(browser)] == ["alpha", "beta", "gamma"]
-    choose(browser, "alike", value=True)
-    tied = {section.runs[place].name for place in section.ties["Avg."]}
-    assert {row[1] for row in rows(browser)} == tied < {"alpha", "beta", "gamma"}
-    browser.reload()
-    assert {row[1] for row in rows(browser)} == tied
-    choose(browser, "words", "a ET", "input")
-    assert [row[1] for row in rows(browser)] == ["beta"]
-    choose(browser, "alike", value=False)
-    choose(browser, "words", "", "input")
     # The points are one tab stop; arrow keys move between them.
     stops = "return [...document.querySelectorAll('#picture path')].map((own) => own.tabIndex)"
     assert browser.run(stops) == [0, -1, -1]
@@ -201,4 +185,11 @@ def test_the_board_compares_sorts_and_filters(
     browser.press(RIGHT)
     assert browser.run(stops) == [-1, 0, -1]
     assert browser.run("return document.activeElement.getAttribute('aria-label')").startswith("beta: ")
+    choose(browser, "alike", value=True)
+    tied = {section.runs[place].name for place in section.ties["Avg."]}
+    assert {row[1] for row in rows(browser)} == tied < {"alpha", "beta", "gamma"}
+    browser.reload()
+    assert {row[1] for row in rows(browser)} == tied
+    choose(browser, "words", "a ET", "input")
+    assert [row[1] for row in rows(browser)] == ["beta"]
     fits(browser)

@@ -60,9 +60,10 @@ class Browser:
         actions = {"actions": [{"type": "key", "id": "keyboard", "actions": pressed}]}
         self._ask("POST", f"{self._session}/actions", actions)
 
-    def drag(self, *points):
-        """Press the mouse at the first point, and release it at the last."""
-        moves = [{"type": "pointerMove", "x": round(x), "y": round(y)} for x, y in points]
+    def drag(self, selector, *offsets):
+        """Drag the mouse over an element; offsets are in pixels from its centre."""
+        element = self.run("return document.querySelector(arguments[0])", selector)
+        moves = [{"type": "pointerMove", "origin": element, "x": x, "y": y} for x, y in offsets]
         actions = [moves[0], {"type": "pointerDown", "button": 0}, *moves[1:], {"type": "pointerUp", "button": 0}]
         mouse = {"type": "pointer", "id": "mouse", "actions": actions}
         self._ask("POST", f"{self._session}/actions", {"actions": [mouse]})

@@ -14,13 +14,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench._version import __version__
-from stsbench.base.errors import UserError
 from stsbench.base.files import require_writable
 from stsbench.base.progress import Progress, silent
 from stsbench.data.qrels import texts_in
 from stsbench.data.tables import SENTENCES
 from stsbench.judging.aligned import AlignedScores, aligned_scores
-from stsbench.judging.runs import Run, named_runs
+from stsbench.judging.runs import Run, choose_runs
 from stsbench.records.kinds import KINDS
 from stsbench.records.record import RunRecord
 from stsbench.render.figures import shortened
@@ -352,9 +351,7 @@ def explore(
     """
     if out is not None:
         require_writable(Path(out).expanduser(), "--out")
-    named = named_runs([runs] if isinstance(runs, Run) else runs)
-    if not 1 <= len(named) <= len(MODELS):
-        raise UserError(f"{len(named)} runs are named: explore one, or two side by side.")
+    named, _ = choose_runs([runs] if isinstance(runs, Run) else runs, 1, len(MODELS), may_repeat=True)
     records = list(named.values())
     notes = require_recomputed(*records, intervals=False)
     aligned, left_out = aligned_scores(named, may_be_undefined=True, whole=True, progress=progress)

@@ -14,13 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
-from stsbench.base.words import listed
-from stsbench.judging.runs import model_of
+from stsbench.judging.runs import common_scores
 from stsbench.records.kinds import AVERAGES, KINDS
-from stsbench.records.labels import task_labels
 from stsbench.records.parts import Score
 from stsbench.records.record import RunRecord
-from stsbench.records.signature import Signature, require_same_protocol
 from stsbench.scoring.kinds import statistic_of
 from stsbench.scoring.recompute import EXACT
 from stsbench.scoring.statistic import Statistic, sharing_of
@@ -213,74 +210,6 @@ def with_average(tasks: Sequence[AlignedScores]) -> list[AlignedScores]:
         items=(),
     )
     return [*tasks, average]
-
-
-def common_scores(runs: Mapping[str, RunRecord]) -> tuple[dict[str, dict[str, Score]], tuple[str, ...]]:
-    """Returns the scores of the tasks that all runs have, by label and run, and notes.
-
-    Raises a UserError if runs have no task in common, or differ in its split, text or protocol.
-    """
-    held = {name: {score.key: score for score in record.scores} for name, record in runs.items()}
-    every = {key: score for scores in held.values() for key, score in scores.items()}
-    (first_name, first), *others = held.items()
-    shared: list[dict[str, Score]] = []
-    for key, score in first.items():
-        by_run = {first_name: score}
-        for name, scores in others:
-            namesakes = [score for score in scores.values() if score.key[:2] == key[:2]]
-            # A run with only another split of the task is rejected below, unless the first run has that split too.
-            if match := scores.get(key) or next((score for score in namesakes if score.key not in first), None):
-                by_run[name] = match
-        if len(by_run) == len(runs):
-            shared.append(by_run)
-    if not shared:
-        raise UserError(f"{listed(list(runs))} have no task in common: measure them on the same tasks.")
-    common = dict(zip(task_labels([by_run[first_name] for by_run in shared]), shared, strict=True))
-    for label, by_run in common.items():
-        for name, score in by_run.items():
-            signatures = Signature.parse(by_run[first_name].signature), Signature.parse(score.signature)
-            require_same_protocol(
-                *signatures, names=(first_name, name), task=label, remedy="measure both by one protocol"
-            )
-    kept = {score.key for by_run in common.values() for score in by_run.values()}
-    named = zip(every, task_labels(list(every.values())), strict=True)
-    missing = [label for key, label in named if key not in kept]
-    return common, ((f"not all records hold {', '.join(missing)}: left out.",) if missing else ())
-
-
-def comparable_runs(runs: Mapping[str, RunRecord]) -> tuple[dict[str, RunRecord], tuple[str, ...]]:
-    """Returns the largest group of comparable runs, and notes on the others.
-
-    If no two runs are comparable, all are returned: `aligned_scores` reports why.
-    """
-    groups: list[dict[str, RunRecord]] = []
-    for name, record in runs.items():
-        home = next((group for group in groups if not _obstacle(group, name, record)), None)
-        if home is None:
-            groups.append(home := {})
-        home[name] = record
-    chosen = max(groups, key=len)
-    if len(chosen) == 1:
-        return dict(runs), ()
-    obstacles = [_obstacle(chosen, name, record) for name, record in runs.items() if name not in chosen]
-    return chosen, ((f"left out: {' '.join(obstacles)}",) if obstacles else ())
-
-
-def _obstacle(group: Mapping[str, RunRecord], name: str, record: RunRecord) -> str:
-    """Returns why a run cannot be ranked in a group; empty if it can."""
-    first = next(iter(group))
-    if record.is_imported or group[first].is_imported:
-        return f"{name if record.is_imported else first} was imported with scores only."
-    try:
-        common_scores({first: group[first], name: record})
-    except UserError as error:
-        return str(error)
-    model = model_of(record)
-    for twin, other in group.items():
-        # A folder that is named twice is an error, not left out.
-        if model and model_of(other) == model and other.folder != record.folder:
-            return f"{name} is the same model as {twin}, used in the same way."
-    return ""
 
 
 def common_values(runs: Mapping[str, RunRecord]) -> tuple[dict[tuple[str, str], Floats], tuple[str, ...]]:

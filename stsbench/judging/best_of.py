@@ -11,7 +11,7 @@ import pandas as pd
 from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
 from stsbench.judging.aligned import common_values
-from stsbench.judging.runs import Run, records_of, require_seeds_of_one_recipe, runs_by_folder
+from stsbench.judging.runs import Run, choose_runs, group_seeds
 from stsbench.judging.verdicts import Judgement
 from stsbench.published.catalogue import logged_dev_scores, logged_systems, row, seeds, source
 from stsbench.records.kinds import AVERAGE, AVERAGES
@@ -155,10 +155,8 @@ def _published_value(name: str, task: str) -> float:
 
 
 def _own_runs(runs: Sequence[Run], task: str) -> BestOf:
-    if len(runs) < 2:
-        raise UserError("expected at least two runs of one recipe, got one.")
-    named = runs_by_folder(records_of(runs))
-    require_seeds_of_one_recipe(named)
+    named, _ = choose_runs(runs, 2)
+    group_seeds(named, dict.fromkeys(named, task))
     values, _ = common_values(named)
     scores = {label: of_runs.tolist() for (_, label), of_runs in values.items() if not np.isnan(of_runs).any()}
     chosen = task or next((name for name in (*AVERAGES, *scores) if name in scores), "")

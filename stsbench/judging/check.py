@@ -1,7 +1,7 @@
 """`check`: does a run match published numbers, or an earlier run?"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.words import listed, rounded_up
 from stsbench.judging.aligned import FEWEST, MANY, AlignedScores, aligned_scores
 from stsbench.judging.published import AUTO, TOLERANCE, check_published, rows_to_check
+from stsbench.judging.runs import choose_runs
 from stsbench.judging.verdicts import CellCheck, Check
 from stsbench.records.imports import read_results
 from stsbench.records.kinds import KINDS
@@ -68,28 +69,32 @@ def check(
     if against is not None or tolerance is not None:
         option = "--against" if against is not None else "--tolerance"
         raise UserError(f"{option} and --baseline exclude each other: check against a row, or against a run.")
-    record, earlier = read_results(run), read_results(baseline)
-    notes = require_recomputed(record, earlier)
+    runs, _ = choose_runs([run, baseline], may_repeat=True)
+    notes = require_recomputed(*runs.values())
     default = [f"{MARGIN} points is the default margin: choose yours with --margin."] if margin is None else []
-    result = check_baseline(record, earlier, MARGIN if margin is None else margin, interval=interval)
+    result = check_baseline(runs, MARGIN if margin is None else margin, interval)
     return replace(result, notes=(*default, *notes))
 
 
-def check_baseline(
-    record: RunRecord, baseline: RunRecord, margin: float = MARGIN, *, interval: Dependence = DEPENDENCE
-) -> Check:
+def check_baseline(runs: Mapping[str, RunRecord], margin: float, interval: Dependence = DEPENDENCE) -> Check:
     """Tests whether a run loses less than a margin in points against an earlier run, on the same pairs and items.
 
     All scores of the baseline must be measured in the run, by the same protocol on the same items; averages are
     checked, too. How the models were used may differ. Classifiers are compared by the share of correct items.
+
+    Args:
+        runs: the run and the baseline.
+        margin: the margin in points.
+        interval: which pairs are treated as dependent.
     """
     require_margin(margin)
+    (run, record), (earlier, baseline) = runs.items()
     # Tasks that only the run has do not matter here.
-    tasks, _ = aligned_scores({"the baseline": baseline, "the run": record})
+    tasks, _ = aligned_scores({earlier: baseline, run: record})
     measured = {score.key for score in record.scores}
     labels = zip(baseline.scores, task_labels(baseline.scores), strict=True)
     if missing := [label for score, label in labels if score.key not in measured]:
-        raise UserError(f"the run has no score on {listed(missing)}, which the baseline has: measure it, too.")
+        raise UserError(f"{run} has no score on {listed(missing)}, which the baseline has: measure it, too.")
     new, old = model_labels([record.model, baseline.model])
     name = f"the baseline {old}" + (f" in {baseline.folder}" if baseline.folder else "")
     return Check(new, (name,), "margin", margin, tuple(judged(tasks, margin, interval=interval)))

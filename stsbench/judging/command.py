@@ -20,7 +20,7 @@ from stsbench.cli.options import (
     new_file,
     number_or_name,
 )
-from stsbench.cli.output import print_judgement, print_lines, print_notes, progress_bars
+from stsbench.cli.output import print_judgement, print_lines, progress_bars
 
 if TYPE_CHECKING:
     from stsbench.judging.verdicts import Check
@@ -198,12 +198,8 @@ def rank(
 def _rank(runs: Sequence[Path], figure: FigureChoice, output: Output, **how: Any) -> None:
     from stsbench.judging.rank import rank as rank_runs
 
-    # `runs/*` also matches the folders of experiments.
-    experiments = [path for path in runs if (path / "experiment.yaml").is_file()]
     with progress_bars(quiet=output.quiet) as progress:
-        ranking = rank_runs([path for path in runs if path not in experiments], **how, progress=progress)
-    left_out = (f"note: left out: {path} is an experiment; its runs are in {path}/jobs." for path in experiments)
-    print_notes(*left_out, quiet=output.quiet)
+        ranking = rank_runs(runs, **how, progress=progress)
     print_judgement(ranking, output, figure=figure, following=("report", *runs))
 
 

@@ -1,9 +1,10 @@
 """`compare`: is the difference between two models, or two methods over seeds, real?"""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, groupby
+from os.path import commonprefix
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.judging.aligned import FEWEST, AlignedScores, aligned_scores
 from stsbench.judging.comparison import TESTS, Comparison, comparison_sentence, corrected
-from stsbench.judging.runs import Run, named_runs, records_of, runs_by_folder, shared_name
+from stsbench.judging.runs import Run, choose_runs, group_seeds
 from stsbench.judging.seeds import SeedsComparison, compare_seeds
 from stsbench.judging.verdicts import records
 from stsbench.records.record import RunRecord
@@ -61,38 +62,38 @@ def compare(
     >>> compare(run, run).sentence
     'No significant difference on sample: 0.00 [0.00, 0.00], p = 1.000.'
     """
-    of_a, of_b = records_of([a] if isinstance(a, Run) else a), records_of([b] if isinstance(b, Run) else b)
+    sides = [[side] if isinstance(side, Run) else list(side) for side in (a, b)]
+    if not sides[0]:
+        raise UserError("there is no run to compare: name at least one.")
     intervals = intervals or Intervals()
     if intervals.interval is None:
         raise UserError("a comparison needs intervals: choose how to compute them, such as dyadic.")
+    are_models = isinstance(a, Run) and isinstance(b, Run)
+    runs, _ = choose_runs([*sides[0], *sides[1]], may_repeat=are_models)
     # The runs' own intervals are not shown, so they need not be recomputed.
-    notes = require_recomputed(*of_a, *of_b, intervals=False)
-    if not (isinstance(a, Run) and isinstance(b, Run)):
-        result = _compare_methods(of_a, of_b, intervals)
+    notes = require_recomputed(*runs.values(), intervals=False)
+    if not are_models:
+        methods, _ = group_seeds(runs, _methods(runs, len(sides[0])))
+        result = compare_seeds(methods, level=intervals.level, interval=intervals.interval)
         return replace(result, notes=(*result.notes, *notes))
-    runs = named_runs([*of_a, *of_b])
     aligned, left_out = aligned_scores(runs, may_be_undefined=True, progress=progress)
     rows, (first, second) = differences(aligned, intervals), runs
     notes = (*left_out, *dependence_notes(rows, intervals), *notes)
     return Comparison(first, second, rows, intervals.level, notes=notes)
 
 
-def _compare_methods(a: Sequence[RunRecord], b: Sequence[RunRecord], intervals: Intervals) -> SeedsComparison:
-    if not a:
-        raise UserError("there is no run to compare: name at least one.")
-    runs = runs_by_folder([*a, *b])
-    names = list(runs)[: len(a)], list(runs)[len(a) :]
-    first, second = ({name: runs[name] for name in of_method} for of_method in names)
-    interval = intervals.interval or DEPENDENCE
-    return compare_seeds(first, second, _method_names(*names), level=intervals.level, interval=interval)
-
-
-def _method_names(a: Sequence[str], b: Sequence[str]) -> tuple[str, str]:
-    """Returns the common part of the runs' names (simcse-seed1, simcse-seed2), or the first run's name."""
-    shared_a, shared_b = (shared_name(names) if len(names) > 1 else "" for names in (a, b))
-    if shared_a == shared_b:
-        shared_a = shared_b = ""
-    return shared_a or a[0], shared_b or next(iter(b), "")
+def _methods(runs: Mapping[str, RunRecord], size: int) -> dict[str, str]:
+    """Returns the method of each run, of which the first `size` are of one: what its folders' names share."""
+    names = [str(record.folder or label) for label, record in runs.items()]
+    sides = [side for side in (names[:size], names[size:]) if side]
+    # Character by character: `os.path.commonpath` compares whole folders.
+    shared = [commonprefix(side).rstrip("-_./0123456789") if len(side) > 1 else "" for side in sides]  # noqa: RUF071
+    methods = [common or side[0] for common, side in zip(shared, sides, strict=True)]
+    if len(set(methods)) < len(methods):
+        methods = [side[0] for side in sides]
+    return dict(
+        zip(runs, [method for method, side in zip(methods, sides, strict=True) for _ in side], strict=True)
+    )
 
 
 def differences(tasks: Sequence[AlignedScores], intervals: Intervals) -> pd.DataFrame:

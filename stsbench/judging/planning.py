@@ -17,7 +17,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import rounded_up
 from stsbench.judging.aligned import MANY, AlignedScores, aligned_scores
-from stsbench.judging.runs import Run, named_runs, require_distinct_models
+from stsbench.judging.runs import Run, choose_runs
 from stsbench.judging.verdicts import OfTwo, records
 from stsbench.published.catalogue import seeds
 from stsbench.records.kinds import AVERAGES
@@ -134,9 +134,8 @@ def plan(
     """
     if difference is not None and not (math.isfinite(difference) and difference > 0):
         raise UserError(f"a difference of {difference:g} points: give more than 0, such as 0.5.")
-    named = named_runs([a, b])
+    named, _ = choose_runs([a, b], comparable=True)
     tasks, notes = aligned_scores(named, progress=progress)
-    require_distinct_models(named)  # after the check of protocols, whose message is more specific
     spreads, spread_source = _spreads(spread, [task.task for task in tasks])
     rows = [_planned(task, interval, difference, spreads.get(task.task, math.nan)) for task in tasks]
     first, second = named

@@ -11,8 +11,8 @@ import pandas as pd
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
-from stsbench.judging.aligned import AlignedScores, Floats, aligned_scores, comparable_runs
-from stsbench.judging.runs import Run, named_runs, require_distinct_models
+from stsbench.judging.aligned import AlignedScores, Floats, aligned_scores
+from stsbench.judging.runs import Run, choose_runs
 from stsbench.judging.verdicts import Judgement, records
 from stsbench.records.kinds import AVERAGES, KINDS
 from stsbench.records.record import RunRecord
@@ -224,11 +224,8 @@ def rank(
         raise UserError(f"a level of {level}: give a number between 0 and 1, such as 0.95.")
     if draws < 1:
         raise UserError(f"{draws} draws: give at least 1; 5000 are usual.")
-    if not 2 <= len(runs) <= MOST:
-        raise UserError(f"expected 2 to {MOST} runs to rank, got {len(runs)}.")
-    named, left_out = comparable_runs(named_runs(runs))
+    named, left_out = choose_runs(runs, 2, MOST, comparable=True)
     tasks, notes = aligned_scores(named, progress=progress)
-    require_distinct_models(named)  # after the check of protocols, whose message says more
     how: Any = {"simultaneous": simultaneous, "level": level, "draws": draws}
     frames, p, seconds = [], {}, _seconds(list(named.values()))
     for task in tasks:

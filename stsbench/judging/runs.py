@@ -1,9 +1,10 @@
-"""Reads the runs to judge, and checks that they are distinct models or seeds of one recipe."""
+"""Chooses the runs to judge, finds the scores that they have in common, and groups the seeds of a method."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from os.path import commonprefix
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import pandas as pd
@@ -11,62 +12,131 @@ import yaml
 
 from stsbench.base.errors import UserError
 from stsbench.base.parsing import read_yaml
+from stsbench.base.words import listed
 from stsbench.encoders.use import names
-from stsbench.records.labels import labels
+from stsbench.records.imports import read_results
+from stsbench.records.labels import labels, task_labels
+from stsbench.records.parts import Score
 from stsbench.records.record import RunRecord
-from stsbench.records.store import load_run
+from stsbench.records.signature import Signature, require_same_protocol
 
 Run = RunRecord | str | Path
-"""A record, or its folder or `run.json`."""
+"""A record, its folder or `run.json`, or a file of results of SentEval or MTEB."""
 
-_RECIPE = "recipe.yaml"
+_RECIPE, _EXPERIMENT = "recipe.yaml", "experiment.yaml"
 
-
-def records_of(runs: Iterable[Run]) -> list[RunRecord]:
-    """Reads the records of run folders."""
-    return [run if isinstance(run, RunRecord) else load_run(run) for run in runs]
+_SEED = re.compile(r"[-_. ]?seed[-_.= ]?\d+", re.IGNORECASE)
 
 
-def named_runs(runs: Iterable[Run]) -> dict[str, RunRecord]:
-    """Returns records by the labels of their models."""
-    records = records_of(runs)
-    return dict(zip(labels(records), records, strict=True))
+def choose_runs(
+    runs: Iterable[Run],
+    least: int = 1,
+    most: float = math.inf,
+    *,
+    may_repeat: bool = False,
+    comparable: bool = False,
+) -> tuple[dict[str, RunRecord], tuple[str, ...]]:
+    """Reads the runs to judge, and returns them by the labels of their models, and notes.
 
-
-def runs_by_folder(records: Sequence[RunRecord]) -> dict[str, RunRecord]:
-    """Returns records by their folders, or by label if they have none.
+    Args:
+        runs: the runs.
+        least: smallest number of runs.
+        most: largest number of runs.
+        may_repeat: accepts a run that is named twice.
+        comparable: keeps the first largest group of comparable and distinct models. Others are left out, as are
+            folders of experiments; the notes say why.
 
     Raises:
-        UserError: if a folder is named twice.
+        UserError: if a run cannot be read or is named twice, if there are too few or too many, or if no two are
+            comparable and have to be.
     """
-    named: dict[str, RunRecord] = {}
-    for record, label in zip(records, labels(records), strict=True):
-        name = str(record.folder or label)
-        if name in named:
-            raise UserError(f"{name} is named twice: give each run once.")
-        named[name] = record
-    return named
+    chosen, notes = list(runs), []
+    if comparable:
+        # `runs/*` also matches the folders of experiments.
+        experiments = list(filter(_is_experiment, chosen))
+        chosen = [run for run in chosen if run not in experiments]
+        notes += [f"left out: {path} is an experiment; its runs are in {path}/jobs." for path in experiments]
+    if not least <= len(chosen) <= most:
+        expected = f"at least {least}" if most == math.inf else f"{least} to {most}"
+        raise UserError(f"expected {expected} runs, got {len(chosen)}.")
+    records = [read_results(run) for run in chosen]
+    named = dict(zip(labels(records), records, strict=True))
+    if not may_repeat:
+        for _, name in _twins(named, lambda record: record.folder and record.folder.resolve()):
+            raise UserError(f"{named[name].folder} is named twice: give each run once.")
+    if comparable:
+        named, obstacles = _largest_group(named)
+        notes += [f"left out: {' '.join(obstacles)}"] if obstacles else []
+    return named, tuple(notes)
 
 
-def shared_name(runs: Sequence[str]) -> str:
-    """Returns the common part of the names of runs, without the number of the seed.
+def _is_experiment(run: Run) -> bool:
+    return not isinstance(run, RunRecord) and (Path(run).expanduser() / _EXPERIMENT).is_file()
 
-    >>> shared_name(["simcse-seed1", "simcse-seed2"])
-    'simcse-seed'
+
+def _largest_group(runs: Mapping[str, RunRecord]) -> tuple[dict[str, RunRecord], list[str]]:
+    """Returns the first largest group of comparable models, and why others are not in it."""
+    groups: list[dict[str, RunRecord]] = []
+    for name, record in runs.items():
+        home = next((group for group in groups if not _obstacle(group, name, record)), None)
+        if home is None:
+            groups.append(home := {})
+        home[name] = record
+    chosen = max(groups, key=len)
+    obstacles = [_obstacle(chosen, name, record) for name, record in runs.items() if name not in chosen]
+    if len(chosen) == 1:
+        raise UserError(obstacles[0])
+    return chosen, obstacles
+
+
+def _obstacle(group: Mapping[str, RunRecord], name: str, record: RunRecord) -> str:
+    """Returns why a run cannot be ranked in a group; empty if it can."""
+    first = next(iter(group))
+    if record.is_imported or group[first].is_imported:
+        return f"{name if record.is_imported else first} was imported with scores only."
+    try:
+        common_scores({first: group[first], name: record})
+    except UserError as error:
+        return str(error)
+    for twin, _ in _twins({**group, name: record}, _model_of):
+        return f"{name} is the same model as {twin}, used in the same way: name it once."
+    return ""
+
+
+def common_scores(runs: Mapping[str, RunRecord]) -> tuple[dict[str, dict[str, Score]], tuple[str, ...]]:
+    """Returns the scores of the tasks that all runs have, by label and run, and notes.
+
+    Raises a UserError if runs have no task in common, or differ in its split, text or protocol.
     """
-    # Character by character: `os.path.commonpath` compares whole folders.
-    return commonprefix(runs).rstrip("-_./0123456789")  # noqa: RUF071
+    held = {name: {score.key: score for score in record.scores} for name, record in runs.items()}
+    every = {key: score for scores in held.values() for key, score in scores.items()}
+    (first_name, first), *others = held.items()
+    shared: list[dict[str, Score]] = []
+    for key, score in first.items():
+        by_run = {first_name: score}
+        for name, scores in others:
+            namesakes = [score for score in scores.values() if score.key[:2] == key[:2]]
+            # A run with only another split of the task is rejected below, unless the first run has that split too.
+            if match := scores.get(key) or next((score for score in namesakes if score.key not in first), None):
+                by_run[name] = match
+        if len(by_run) == len(runs):
+            shared.append(by_run)
+    if not shared:
+        raise UserError(f"{listed(list(runs))} have no task in common: measure them on the same tasks.")
+    common = dict(zip(task_labels([by_run[first_name] for by_run in shared]), shared, strict=True))
+    for label, by_run in common.items():
+        for name, score in by_run.items():
+            signatures = Signature.parse(by_run[first_name].signature), Signature.parse(score.signature)
+            require_same_protocol(
+                *signatures, names=(first_name, name), task=label, remedy="measure both by one protocol"
+            )
+    kept = {score.key for by_run in common.values() for score in by_run.values()}
+    named = zip(every, task_labels(list(every.values())), strict=True)
+    missing = [label for key, label in named if key not in kept]
+    return common, ((f"not all records hold {', '.join(missing)}: left out.",) if missing else ())
 
 
-def require_distinct_models(runs: Mapping[str, RunRecord]) -> None:
-    """Raises a UserError for a run that is named twice, and for two runs of the same weights and use."""
-    for _, name in _twins(runs, lambda record: record.folder and record.folder.resolve()):
-        raise UserError(f"{runs[name].folder} is named twice: give each run once.")
-    for first, name in _twins(runs, model_of):
-        raise UserError(f"{first} and {name} are one model: the same weights, used in the same way. Name it once.")
-
-
-def model_of(record: RunRecord) -> tuple[str, ...] | None:
+def _model_of(record: RunRecord) -> tuple[str, ...] | None:
     """Returns what identifies a record's model, its weights and use; None if no weights are known."""
     if record.model.weights_sha256 is None:
         return None
@@ -84,27 +154,66 @@ def _twins(runs: Mapping[str, RunRecord], identity: Callable[[RunRecord], Any]) 
             yield first_of[key], name
 
 
-def require_seeds_of_one_recipe(runs: Mapping[str, RunRecord]) -> None:
-    """Raises a UserError for runs of the same weights, and for runs that differ in more than the seed.
+def group_seeds(
+    runs: Mapping[str, RunRecord], methods: Mapping[str, str] | None = None
+) -> tuple[dict[str, dict[str, RunRecord]], tuple[str, ...]]:
+    """Groups runs of one recipe with different seeds by their method.
 
     Recipes are compared if trainings left them in the folders of the runs or checkpoints.
+
+    Args:
+        runs: records by name.
+        methods: the method of each run. By default it is the run's name without `seed<number>`; runs without one,
+            and methods with one run, are left out.
+
+    Returns:
+        The runs by method, and notes on runs that are not seeds of their method's recipe.
+
+    Raises:
+        UserError: if `methods` names such a run.
     """
-    for first, name in _twins(runs, lambda record: record.model.weights_sha256 or None):
-        raise UserError(f"{first} and {name} have the same weights, so they are one seed: name it once.")
-    first, *others = runs or [""]
-    for name in others:
-        (model, recipe), (other_model, other_recipe) = map(_settings, (runs[first], runs[name]))
-        # What is unknown matches.
-        compared = {setting for setting in model if None not in (model[setting], other_model[setting])}
-        compared |= {*recipe, *other_recipe} if recipe and other_recipe else set()
-        here, there = model | recipe, other_model | other_recipe
-        for setting in sorted(compared):
-            value, other = here.get(setting), there.get(setting)
-            if value != other:
-                raise UserError(
-                    f"{first} and {name} are not seeds of one recipe: {setting} is {value} in the first and "
-                    f"{other} in the second. Compare them as two methods, with --a and --b."
-                )
+    chosen = _methods_by_name(runs) if methods is None else methods
+    groups: dict[str, dict[str, RunRecord]] = {method: {} for method in chosen.values()}
+    notes = []
+    for name, method in chosen.items():
+        if reason := _other_recipe(groups[method], name, runs[name]):
+            notes.append(reason)
+        else:
+            groups[method][name] = runs[name]
+    if methods is None:
+        return {method: group for method, group in groups.items() if len(group) > 1}, tuple(notes)
+    if notes:
+        raise UserError(notes[0])
+    return groups, ()
+
+
+def _methods_by_name(runs: Mapping[str, RunRecord]) -> dict[str, str]:
+    methods = {}
+    for label, record in runs.items():
+        names = [label, record.folder.name if record.folder else "", PurePath(record.model.name).name]
+        if name := next(filter(_SEED.search, names), ""):
+            methods[label] = _SEED.sub("", name)
+    return methods
+
+
+def _other_recipe(group: Mapping[str, RunRecord], name: str, record: RunRecord) -> str:
+    """Returns why a run is not another seed of a group's recipe; empty if it is."""
+    for twin, _ in _twins({**group, name: record}, lambda run: run.model.weights_sha256 or None):
+        return f"{twin} and {name} have the same weights, so they are one seed: name it once."
+    first = next(iter(group), name)
+    (model, recipe), (other_model, other_recipe) = (_settings(run) for run in (group.get(first, record), record))
+    # What is unknown matches.
+    compared = {setting for setting in model if None not in (model[setting], other_model[setting])}
+    compared |= {*recipe, *other_recipe} if recipe and other_recipe else set()
+    here, there = model | recipe, other_model | other_recipe
+    for setting in sorted(compared):
+        value, other = here.get(setting), there.get(setting)
+        if value != other:
+            return (
+                f"{first} and {name} are not seeds of one recipe: {setting} is {value} in the first and "
+                f"{other} in the second. Compare them as two methods, with --a and --b."
+            )
+    return ""
 
 
 def _settings(record: RunRecord) -> tuple[dict[str, Any], dict[str, Any]]:

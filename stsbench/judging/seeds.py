@@ -7,7 +7,7 @@ sample is a set of runs. Scores also vary with the pairs, so intervals are over 
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 from stsbench.base.errors import UserError
 from stsbench.judging.aligned import AlignedScores, aligned_scores, common_values
 from stsbench.judging.comparison import ComparisonResult, corrected, verdict_sentence
-from stsbench.judging.runs import require_seeds_of_one_recipe
 from stsbench.judging.verdicts import p_text, records
 from stsbench.records.kinds import AVERAGES, KINDS
 from stsbench.records.record import RunRecord
 from stsbench.render.charts import forest
-from stsbench.render.table import Table, Tables, interval
+from stsbench.render.table import Result, Table, Tables, interval
 from stsbench.statistics import DEPENDENCE, Dependence
 from stsbench.statistics.dependence import Variance
 from stsbench.statistics.estimate import Estimate, compare_means
@@ -47,14 +46,54 @@ Row = dict[Any, Any]
 ENOUGH = 5
 """Runs of each method that a test needs."""
 
-_METHOD = (
-    *("mean", "sd", "lowest", "highest", "low", "high", "seed_share", "pair_share"),
-    *("iqm", "iqm_low", "iqm_high"),
-)
 _DIFFERENCE = (
     *("difference", "low", "high", "p", "p_holm", "permutation_p", "seed_share", "pair_share"),
     *("seeds_low", "seeds_high", "seeds_p", "improvement", "improvement_low", "improvement_high"),
 )
+
+
+@dataclass(frozen=True)
+class Method:
+    """The runs of a method on a task, x 100. What needs more runs is NaN.
+
+    Attributes:
+        runs: number of runs; 0 for no method.
+        mean: their mean.
+        sd: sample standard deviation.
+        lowest: with `highest` the range.
+        low: with `high` the interval of the mean, from two runs on.
+        seed_share: share of the mean's variance that is due to seeds; NaN if the interval is over seeds only.
+        pair_share: share that is due to pairs.
+        iqm: interquartile mean with its bootstrap limits `iqm_low` and `iqm_high`, from `ENOUGH` runs on.
+    """
+
+    runs: int = 0
+    mean: float = math.nan
+    sd: float = math.nan
+    lowest: float = math.nan
+    highest: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    seed_share: float = math.nan
+    pair_share: float = math.nan
+    iqm: float = math.nan
+    iqm_low: float = math.nan
+    iqm_high: float = math.nan
+
+    def __str__(self) -> str:
+        """Returns the mean and standard deviation."""
+        if self.runs == 1:
+            return f"{self.mean:.2f} (one run)"
+        return f"{self.mean:.2f} ± {self.sd:.2f} over {self.runs} runs"
+
+    @property
+    def caution(self) -> str:
+        """What so few runs show."""
+        if self.runs == 1:
+            return "one run does not show how much scores vary over seeds"
+        low, high = (factor * self.sd for factor in spread_factors(self.runs))
+        sd = f"an sd of {self.sd:.2f} is compatible with a true one from {low:.2f} to {high:.2f}"
+        return f"with {self.runs} runs, {sd}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +104,8 @@ class SeedsComparison(ComparisonResult):
         a: name of method A; `b`: of method B, empty if only A is described.
         rows: a row per task; after the tasks of a kind their average. Scores are x 100, undefined values NaN.
 
-            - `kind`, `task`;
+            - `kind`, `task`; `a` and `b`: the runs of each method, a `Method`. In `.frame` its fields are columns,
+              as in `a_runs` and `b_mean`;
             - `difference`: mean of B minus mean of A, with its interval `low` to `high` over other seeds and other
               pairs. This and all p-values need `ENOUGH` runs of each method;
             - `p`: its two-sided p-value; `p_holm`: after Holm's correction over the tasks; `verdict`: of B;
@@ -73,15 +113,21 @@ class SeedsComparison(ComparisonResult):
               interaction);
             - `seeds_low`, `seeds_high`, `seeds_p`: Welch's t test over other seeds on these pairs;
               `permutation_p`: the permutation test;
-            - `improvement`: probability that a run of B beats one of A, with its bootstrap limits over whole runs;
-            - of each method, as in `a_runs`: number of `runs`, their `mean`, sample standard deviation `sd` and
-              range `lowest` to `highest`; from two runs on the interval `low` to `high` of the mean, with
-              `seed_share` and `pair_share` (NaN if the interval is over seeds only); from `ENOUGH` runs on the
-              interquartile mean `iqm` with its bootstrap limits.
+            - `improvement`: probability that a run of B beats one of A, with its bootstrap limits over whole runs.
         level: level of the intervals.
     """
 
     caption = "mean and range over seeds"
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row per task and average, with the fields of both methods as columns."""
+        methods = [pd.DataFrame(map(asdict, self.rows[side])).add_prefix(f"{side}_") for side in ("a", "b")]
+        return pd.concat([self.rows.drop(columns=["a", "b"]), *methods], axis="columns")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns all fields as plain data, with the rows of `frame`."""
+        return super().to_dict() | {"rows": Result.to_dict(self)}
 
     @property
     def sentence(self) -> str:
@@ -94,97 +140,76 @@ class SeedsComparison(ComparisonResult):
         Args:
             subsets: ignored; methods are compared by whole tasks.
         """
-        records = self.rows.to_dict("records")
-        frames = [pd.DataFrame(map(cells, records)) for cells in (self._cells, self._whole_run_cells)]
+        rows = records(self.rows)
+        frames = [pd.DataFrame(map(cells, rows)) for cells in (self._cells, self._whole_run_cells)]
         # Columns that need more runs, or a second method, are empty.
         scores, more = (frame.replace("", None).dropna(axis="columns", how="all") for frame in frames)
         return Tables([Table(scores, headline="B − A"), *([Table(more)] if len(more.columns) > 1 else [])])
 
     def plot(self) -> "Figure":
         """Returns a forest plot of means and ranges."""
-        columns = {"mean": "value", "lowest": "low", "highest": "high"}
-        sides = [
-            pd.DataFrame({name: self.rows[f"{side}_{column}"] for column, name in columns.items()}).assign(
-                label=self.rows["task"], series=name, filled=True, summary=self.rows["task"].isin(AVERAGES)
-            )
-            for side, name in self._methods
+        points = [
+            {"label": row.task, "series": name, "value": method.mean, "low": method.lowest, "high": method.highest}
+            for row in records(self.rows)
+            for _, name, method in self._methods(row)
         ]
-        return forest(pd.concat(sides).sort_index(kind="stable"), self.caption)
+        frame = pd.DataFrame(points)
+        return forest(frame.assign(filled=True, summary=frame["label"].isin(AVERAGES)), self.caption)
 
     @property
     def remarks(self) -> list[str]:
         """The limits of few runs, and the notes, one line each."""
-        last = self.rows.to_dict("records")[-1]
-        few = [
-            f"{name}: {_few_runs_text(last[f'{side}_runs'], last[f'{side}_sd'])}"
-            for side, name in self._methods
-            if last[f"{side}_runs"] < ENOUGH
-        ]
+        methods = self._methods(records(self.rows)[-1])
+        few = [f"{name}: {method.caution}" for _, name, method in methods if method.runs < ENOUGH]
         return [*([f"note: {'; '.join(few)}."] if few else []), *super().remarks]
 
-    @property
-    def _methods(self) -> list[tuple[str, str]]:
-        """The sides, `a` and `b`, and names of the methods that have runs."""
-        sides = (("a", self.a), ("b", self.b))
-        return [(side, name) for side, name in sides if self.rows[f"{side}_runs"].iloc[0]]
+    def _methods(self, row: Any) -> list[tuple[str, str, Method]]:
+        """Returns the letter, the name and the runs on a task of each method that has runs."""
+        return [method for method in (("A", self.a, row.a), ("B", self.b, row.b)) if method[2].runs]
 
     def _sentence(self, rows: pd.DataFrame) -> str:
-        last = rows.to_dict("records")[-1]
-        task = last["task"]
-        where = f"on {KINDS[last['kind']].words} average" if task in AVERAGES else f"on {task}"
-        spreads = ", ".join(f"{name}: {_spread_text(last, side)}" for side, name in self._methods)
-        if not last["b_runs"]:
+        last = records(rows)[-1]
+        where = f"on {KINDS[last.kind].words} average" if last.task in AVERAGES else f"on {last.task}"
+        spreads = ", ".join(f"{name}: {method}" for _, name, method in self._methods(last))
+        if not last.b.runs:
             return f"{spreads} {where}."
-        if min(last["a_runs"], last["b_runs"]) < ENOUGH:
+        if min(last.a.runs, last.b.runs) < ENOUGH:
             return f"{spreads} {where}; a test needs {ENOUGH} runs of each."
         return f"{spreads} {where}. {verdict_sentence(records(rows), self.level, (self.a, self.b))}"
 
-    def _cells(self, row: Row) -> Row:
-        cells: Row = {"task": row["task"]}
-        for side, _ in self._methods:
-            low, high, letter = row[f"{side}_lowest"], row[f"{side}_highest"], side.upper()
-            range_text = f"{low:.2f} to {high:.2f}" if row[f"{side}_runs"] > 1 else None
-            cells |= {
-                letter: row[f"{side}_mean"],
-                f"sd {letter}": row[f"{side}_sd"],
-                f"range {letter}": range_text,
-            }
+    def _cells(self, row: Any) -> Row:
+        cells: Row = {"task": row.task}
+        for letter, _, method in self._methods(row):
+            range_text = f"{method.lowest:.2f} to {method.highest:.2f}" if method.runs > 1 else None
+            cells |= {letter: method.mean, f"sd {letter}": method.sd, f"range {letter}": range_text}
         low, high = self._limits
-        cells |= {"B − A": row["difference"], low: row["low"], high: row["high"]}
-        tests = {"p": "p", "p (Holm)": "p_holm", "seeds alone p": "seeds_p", "permutation p": "permutation_p"}
-        return cells | {head: p_text(row[name]) for head, name in tests.items()}
+        cells |= {"B − A": row.difference, low: row.low, high: row.high}
+        tests = {
+            "p": row.p,
+            "p (Holm)": row.p_holm,
+            "seeds alone p": row.seeds_p,
+            "permutation p": row.permutation_p,
+        }
+        return cells | {head: p_text(p) for head, p in tests.items()}
 
-    def _whole_run_cells(self, row: Row) -> Row:
-        cells: Row = {"task": row["task"]}
-        for side, _ in self._methods:
-            letter = side.upper()
+    def _whole_run_cells(self, row: Any) -> Row:
+        cells: Row = {"task": row.task}
+        for letter, _, method in self._methods(row):
             cells |= {
-                f"{letter} {100 * self.level:g} %": interval(row[f"{side}_low"], row[f"{side}_high"]),
-                f"seeds {letter}": _percent(row[f"{side}_seed_share"]),
-                f"pairs {letter}": _percent(row[f"{side}_pair_share"]),
-                f"IQM {letter}": _with_limits(row, f"{side}_iqm"),
+                f"{letter} {100 * self.level:g} %": interval(method.low, method.high),
+                f"seeds {letter}": _percent(method.seed_share),
+                f"pairs {letter}": _percent(method.pair_share),
+                f"IQM {letter}": _with_limits(method, "iqm"),
             }
         return cells | {"P(B > A)": _with_limits(row, "improvement")}
-
-
-def _spread_text(row: Row, side: str) -> str:
-    runs, mean, sd = (row[f"{side}_{name}"] for name in ("runs", "mean", "sd"))
-    return f"{mean:.2f} (one run)" if runs == 1 else f"{mean:.2f} ± {sd:.2f} over {runs} runs"
-
-
-def _few_runs_text(runs: int, sd: float) -> str:
-    if runs == 1:
-        return "one run does not show how much scores vary over seeds"
-    low, high = (factor * sd for factor in spread_factors(runs))
-    return f"with {runs} runs, an sd of {sd:.2f} is compatible with a true one from {low:.2f} to {high:.2f}"
 
 
 def _percent(share: float) -> str:
     return "" if math.isnan(share) else f"{100 * share:.0f} %"
 
 
-def _with_limits(row: Row, name: str) -> str:
-    value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
+def _with_limits(numbers: Any, name: str) -> str:
+    value, low, high = (getattr(numbers, f"{name}{end}") for end in ("", "_low", "_high"))
     return "" if math.isnan(value) else f"{value:.2f} {interval(low, high)}"
 
 
@@ -196,25 +221,16 @@ class _Settings:
 
 
 def compare_seeds(
-    a: Mapping[str, RunRecord],
-    b: Mapping[str, RunRecord],
-    names: tuple[str, str],
-    *,
-    level: float,
-    interval: Dependence = DEPENDENCE,
+    methods: Mapping[str, Mapping[str, RunRecord]], *, level: float, interval: Dependence = DEPENDENCE
 ) -> SeedsComparison:
     """Compares the runs of two methods over seeds, or describes those of one.
 
     Args:
-        a: the runs of method A by name; names are used in messages.
-        b: the runs of method B; empty to describe A alone.
-        names: names of the two methods.
+        methods: the runs of one or two methods, by method and name, as `group_seeds` returns them.
         level: level of the intervals.
         interval: which pairs are treated as dependent.
     """
-    runs = {**a, **b}
-    for method in (a, b):
-        require_seeds_of_one_recipe(method)
+    runs = {name: record for method in methods.values() for name, record in method.items()}
     scores, left_out = common_values(runs)
     for (_, task), values in scores.items():
         if np.isnan(values).any():
@@ -223,16 +239,17 @@ def compare_seeds(
     aligned, notes = _aligned(runs)
     rng = generator(SEED, "runs")
     # The same draws are used for every task, because one run has the scores of all tasks.
-    drawn = [rng.integers(len(method), size=(RESAMPLES, len(method))) for method in (a, b) if method]
+    drawn = [rng.integers(len(method), size=(RESAMPLES, len(method))) for method in methods.values()]
     settings = _Settings(interval, level, drawn)
     rows = [
-        _difference(kind, task, (values[: len(a)], values[len(a) :]), aligned.get(task), settings)
+        _difference(kind, task, np.split(values, [drawn[0].shape[1]]), aligned.get(task), settings)
         for (kind, task), values in scores.items()
     ]
     unknown = [name for name, record in runs.items() if record.model.weights_sha256 is None]
     if unknown:
         notes.append(f"no weights are known for {', '.join(unknown)}: they may be the same model.")
-    return SeedsComparison(*names, corrected(pd.DataFrame(rows), level), level, notes=(*left_out, *notes))
+    a, b = (*methods, "")[:2]
+    return SeedsComparison(a, b, corrected(pd.DataFrame(rows), level), level, notes=(*left_out, *notes))
 
 
 def _aligned(runs: Mapping[str, RunRecord]) -> tuple[dict[str, AlignedScores], list[str]]:
@@ -247,12 +264,11 @@ def _aligned(runs: Mapping[str, RunRecord]) -> tuple[dict[str, AlignedScores], l
 
 
 def _difference(
-    kind: str, task: str, methods: tuple[Floats, Floats], aligned: AlignedScores | None, settings: _Settings
+    kind: str, task: str, methods: Sequence[Floats], aligned: AlignedScores | None, settings: _Settings
 ) -> Row:
     a, b = methods
     row: Row = {"kind": kind, "task": task} | dict.fromkeys(_DIFFERENCE, math.nan)
-    for side, scores, start in (("a", a, 0), ("b", b, len(a))):
-        row |= {f"{side}_{name}": number for name, number in _method(scores, aligned, start, settings).items()}
+    row |= {"a": _method(a, aligned, 0, settings), "b": _method(b, aligned, len(a), settings)}
     if min(len(a), len(b)) < ENOUGH:
         return row
     test = compare_means(a, b, level=settings.level)
@@ -268,12 +284,12 @@ def _difference(
     return row
 
 
-def _method(scores: Floats, aligned: AlignedScores | None, start: int, settings: _Settings) -> Row:
+def _method(scores: Floats, aligned: AlignedScores | None, start: int, settings: _Settings) -> Method:
     """Returns the statistics of the runs that start at a position among all runs."""
     size = len(scores)
-    numbers: Row = {"runs": size} | dict.fromkeys(_METHOD, math.nan)
-    if size:
-        numbers |= {"mean": float(scores.mean()), "lowest": float(scores.min()), "highest": float(scores.max())}
+    if not size:
+        return Method()
+    numbers = {"mean": float(scores.mean()), "lowest": float(scores.min()), "highest": float(scores.max())}
     if size > 1:
         numbers["sd"] = float(scores.std(ddof=1))
         if aligned is None:
@@ -288,10 +304,10 @@ def _method(scores: Floats, aligned: AlignedScores | None, start: int, settings:
     if size >= ENOUGH:
         drawn = interquartile_mean(scores[settings.draws[1 if start else 0]])
         numbers |= {"iqm": float(interquartile_mean(scores)), **_limits("iqm", drawn, settings.level)}
-    return numbers
+    return Method(size, **numbers)
 
 
-def _limits(name: str, drawn: Floats, level: float) -> Row:
+def _limits(name: str, drawn: Floats, level: float) -> dict[str, float]:
     """Returns the percentile interval of a statistic of resampled runs (Efron 1979)."""
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
     return {f"{name}_low": float(low), f"{name}_high": float(high)}
@@ -299,7 +315,7 @@ def _limits(name: str, drawn: Floats, level: float) -> Row:
 
 def _over_seeds_and_pairs(
     value: float, methods: Sequence[Floats], aligned: AlignedScores, dependence: Dependence, start: int = 0
-) -> tuple[Estimate, dict[str, Any]]:
+) -> tuple[Estimate, dict[str, float]]:
     """Returns the estimate of a mean, or of a difference of two, and the shares of its variance; in points."""
     variance = mean_variance(*runs_over_pairs(methods, aligned, dependence, start))
     shares = {"seed_share": variance.share(variance.seeds), "pair_share": variance.share(variance.pairs)}

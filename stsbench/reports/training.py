@@ -1,8 +1,6 @@
 """Training curves from the logs next to records, and the spread of scores over seeds."""
 
-import re
 from collections.abc import Mapping
-from pathlib import PurePath
 from textwrap import fill
 from typing import TYPE_CHECKING
 
@@ -10,6 +8,7 @@ import pandas as pd
 
 from stsbench.base.errors import UserError
 from stsbench.judging.published import known_checkpoint
+from stsbench.judging.runs import group_seeds
 from stsbench.judging.seeds import compare_seeds
 from stsbench.published.catalogue import seeded_systems, seeds, source
 from stsbench.records.kinds import STS
@@ -23,8 +22,6 @@ from stsbench.training.log import LOG, log_frame, read_log
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-_SEED = re.compile(r"[-_. ]?seed[-_.= ]?\d+", re.IGNORECASE)
 
 
 def training(runs: Runs) -> Filled:
@@ -41,7 +38,8 @@ def training(runs: Runs) -> Filled:
     if not logs:
         return Filled(Section("training", "Training curves"), tuple(missing))
     scores, losses = ({label: _points(log, name) for label, log in logs.items()} for name in ("dev", "loss"))
-    seeds_of = {label: method for method, group in methods(runs).items() for label in group}
+    methods, _ = group_seeds(runs)
+    seeds_of = {label: method for method, group in methods.items() for label in group}
     figures = (
         _drawn("training-dev", "Dev score over training", scores, "dev score × 100", seeds_of),
         _drawn("training-loss", "Training loss", losses, "loss", seeds_of),
@@ -85,11 +83,12 @@ def _drawn(
 
 def seed_distributions(runs: Runs) -> Filled:
     """Returns the spread over seeds of runs that differ in name by `seed<number>`, and of known reproductions."""
-    missing: list[str] = []
+    methods, notes = group_seeds(runs)
+    missing = [f"seeds: {note}" for note in notes]
     tables, spreads = [], {}
-    for number, (method, group) in enumerate(methods(runs).items(), 1):
+    for number, (method, group) in enumerate(methods.items(), 1):
         try:
-            spread = compare_seeds(group, {}, (method, ""), level=0.95)
+            spread = compare_seeds({method: group}, level=0.95)
         except UserError as error:
             missing.append(f"seeds of {method}: {error}")
             continue
@@ -102,17 +101,6 @@ def seed_distributions(runs: Runs) -> Filled:
     figures = [_dot_figure("seeds-own", "STS average over seeds", spreads, {})] if spreads else []
     here = Section("seeds-own-runs", "Runs with several seeds", tables=tuple(tables), figures=tuple(figures))
     return Filled(Section("seeds", "Seeds", parts=(here, *_seeds_elsewhere(runs))), tuple(missing))
-
-
-def methods(runs: Runs) -> dict[str, dict[str, RunRecord]]:
-    """Returns the runs whose names differ by a seed only, at least two of each method."""
-    groups: dict[str, dict[str, RunRecord]] = {}
-    for label, record in runs.items():
-        names = [label, record.folder.name if record.folder else "", PurePath(record.model.name).name]
-        name = next((name for name in names if _SEED.search(name)), None)
-        if name is not None:
-            groups.setdefault(_SEED.sub("", name), {})[label] = record
-    return {name: group for name, group in groups.items() if len(group) > 1}
 
 
 def _sts_average(run: RunRecord) -> float | None:

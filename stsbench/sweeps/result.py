@@ -1,7 +1,7 @@
 """The result of a sweep: the table of jobs, the cells with intervals, and a figure for each axis."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from math import isnan, nan
 from pathlib import Path
@@ -14,6 +14,7 @@ from pandas.api.types import is_numeric_dtype
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path
 from stsbench.base.words import listed, suggestion
+from stsbench.judging.runs import group_seeds
 from stsbench.judging.seeds import compare_seeds
 from stsbench.records.kinds import AVERAGE, TRANSFER_AVERAGE
 from stsbench.render.charts import forest, line, plain_logarithms
@@ -101,14 +102,14 @@ def _intervals(states: Sequence[JobState]) -> tuple[dict[Any, dict[Any, Any]], s
             for name, (low, high) in limits.items()
         }, ""
     try:
-        compared = compare_seeds(records, {}, ("", ""), level=LEVEL)
+        methods, _ = group_seeds(records, dict.fromkeys(records, ""))
+        compared = compare_seeds(methods, level=LEVEL)
     except UserError as error:
         # A score is undefined in one of them, or two seeds have the same weights.
         return {}, str(error)
-    rows = compared.rows.set_index("task")[[f"a_{name}" for name in ("low", "high", "seed_share", "pair_share")]]
-    rows = rows.rename(columns=lambda name: name.removeprefix("a_"))
+    rows = pd.DataFrame(map(asdict, compared.rows["a"]), index=compared.rows["task"])
     rows["interval"] = rows["pair_share"].map(lambda share: _SEEDS if isnan(share) else _BOTH)
-    return rows.to_dict("index"), ""
+    return rows[["low", "high", "seed_share", "pair_share", "interval"]].to_dict("index"), ""
 
 
 def axis_figure(points: pd.DataFrame, axis: str, label: str) -> "Figure":

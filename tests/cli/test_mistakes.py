@@ -75,7 +75,7 @@ COMMANDS = [
     ("check a --baseline b --against auto", "--against and --baseline exclude each other"),
     ("check a --baseline b --tolerance 1", "--tolerance and --baseline exclude each other"),
     ("report a --paper bert", "no paper 'bert'"),
-    ("explore a a a", "one, or two"),
+    ("explore a a a", "expected 1 to 2 runs, got 3"),
     ("board empty", "no run.json below empty"),
     ("length-bias a --length letters", "length 'letters': choose one of words"),
     ("length-bias a --bins 0,x", "--bins 0,x: 'x' is not a whole number"),

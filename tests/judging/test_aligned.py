@@ -79,7 +79,7 @@ def test_every_kind_of_score_is_compared_ranked_gated_and_planned(run: Maker) ->
     assert cell.verdict == "within margin"
     assert (cell.loss_low or np.inf) < -row.difference < (cell.loss_high or -np.inf)
     assert sb.plan(old, new, difference=1.0).rows["error"][0] > 0
-    assert sb.compare([old], [new]).rows["a_mean"][0] == pytest.approx(100 * (score.value or 0))
+    assert sb.compare([old], [new]).frame["a_mean"][0] == pytest.approx(100 * (score.value or 0))
 
 
 @every_kind

@@ -137,8 +137,8 @@ def test_the_largest_group_of_comparable_runs_is_ranked_and_the_others_are_named
 
 def test_mistakes(runs: list[sb.RunRecord]) -> None:
     for models, options, fragment in (
-        ([runs[0]] * 101, {}, "expected 2 to 100 runs to rank, got 101"),
-        ([runs[0], runs[0]], {}, "are one model"),
+        ([runs[0]] * 101, {}, "expected 2 to 100 runs, got 101"),
+        ([runs[0], runs[0]], {}, "is the same model as"),
         (runs, {"level": 2}, "a level of 2"),
     ):
         with pytest.raises(sb.UserError, match=fragment):

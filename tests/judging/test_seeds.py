@@ -14,6 +14,7 @@ from changed_records import with_values
 
 import stsbench as sb
 from stsbench.data.tables import StsData
+from stsbench.judging.runs import group_seeds
 from stsbench.judging.seeds import SeedsComparison, compare_seeds
 from stsbench.judging.verdicts import records
 from stsbench.published.catalogue import seeds
@@ -51,7 +52,8 @@ def with_noise(measure: Measure, noise: float, first: int, count: int) -> Runs:
 
 
 def compared(a: Runs, b: Runs) -> SeedsComparison:
-    return compare_seeds(a, b, ("a", "b"), level=0.95)
+    groups, _ = group_seeds({**a, **b}, dict.fromkeys(a, "a") | dict.fromkeys(b, "b"))
+    return compare_seeds(groups, level=0.95)
 
 
 def averages(runs: Runs) -> list[float]:
@@ -65,9 +67,9 @@ def test_the_statistics_of_five_runs(measure: Measure) -> None:
     rows = records(result.rows)
     row = rows[0]
     assert result.rows["task"].tolist() == ["x", "y", "Avg."]
-    assert (row.a_runs, row.b_runs) == (6, 5)
-    assert (row.a_mean, row.a_sd) == pytest.approx((100 * np.mean(one), 100 * np.std(one, ddof=1)))
-    assert (row.b_lowest, row.b_highest) == pytest.approx((100 * min(two), 100 * max(two)))
+    assert (row.a.runs, row.b.runs) == (6, 5)
+    assert (row.a.mean, row.a.sd) == pytest.approx((100 * np.mean(one), 100 * np.std(one, ddof=1)))
+    assert (row.b.lowest, row.b.highest) == pytest.approx((100 * min(two), 100 * max(two)))
     test = scipy.stats.ttest_ind(two, one, equal_var=False)
     limits = test.confidence_interval()
     assert (row.p, row.low, row.high) == pytest.approx((test.pvalue, 100 * limits.low, 100 * limits.high))
@@ -80,14 +82,14 @@ def test_fewer_runs_have_a_spread_and_no_test(measure: Measure, toy_data: Data) 
     record = measure()
     result = compared(runs_of(record, [0.7, 0.8], "a"), runs_of(record, [0.71, 0.72, 0.74, 0.77, 0.7], "b"))
     for row in records(result.rows):
-        assert row.b_sd > 0
+        assert row.b.sd > 0
         assert np.isnan([row.difference, row.low, row.high, row.p, row.permutation_p]).all()
     assert "a test needs 5 runs of each" in result.sentence
     alone = compared(runs_of(record, [0.75, 0.76, 0.77], "a"), {})
     assert alone.sentence == "a: 76.00 ± 1.00 over 3 runs on STS average."
-    assert alone.rows["b_runs"][0] == 0
+    assert alone.frame["b_runs"][0] == 0
     single = compared({"a0": record}, {})
-    assert math.isnan(single.rows["a_low"][0])
+    assert math.isnan(single.frame["a_low"][0])
     assert single.notes[0].startswith("no weights are known for a0")
     more = trained(measure([toy_data("x"), toy_data("z")]), "a0", 0.5)
     result = compared({"a0": more}, {"b0": trained(measure([toy_data("x")]), "b0", 0.6)})
@@ -99,15 +101,15 @@ def test_the_interval_of_a_mean_is_over_seeds_and_pairs(measure: Measure) -> Non
     runs = with_noise(measure, 0.7, 0, 5)
     scores, row = np.array(averages(runs)), records(compared(runs, {}).rows)[-1]
     seeds_alone = scipy.stats.t.ppf(0.975, 4) * scores.std(ddof=1) / math.sqrt(5)
-    assert row.a_high - row.a_mean == pytest.approx(row.a_mean - row.a_low)
-    assert row.a_high - row.a_mean > seeds_alone
-    assert 0.3 < row.a_pair_share <= 1
-    assert 0 <= row.a_seed_share <= 1
-    assert row.a_iqm == pytest.approx(np.sort(scores)[1:4] @ [0.75, 1, 0.75] / 2.5)
+    assert row.a.high - row.a.mean == pytest.approx(row.a.mean - row.a.low)
+    assert row.a.high - row.a.mean > seeds_alone
+    assert 0.3 < row.a.pair_share <= 1
+    assert 0 <= row.a.seed_share <= 1
+    assert row.a.iqm == pytest.approx(np.sort(scores)[1:4] @ [0.75, 1, 0.75] / 2.5)
     alone = compared({name: run.with_items(None) for name, run in runs.items()}, {})
     assert "intervals are over seeds only" in alone.notes[0]
     row = records(alone.rows)[-1]
-    assert (row.a_high - row.a_mean, math.isnan(row.a_pair_share)) == (pytest.approx(seeds_alone), True)
+    assert (row.a.high - row.a.mean, math.isnan(row.a.pair_share)) == (pytest.approx(seeds_alone), True)
 
 
 def test_the_difference_of_methods_is_over_seeds_and_pairs(measure: Measure) -> None:
@@ -146,7 +148,7 @@ def test_runs_that_are_not_seeds_of_one_recipe(measure: Measure, toy_data: Data)
             compared(a, b)
     # Two methods may differ, or share weights.
     assert len(compared({"a0": lengths["a0"]}, {"b0": lengths["a1"]}).rows)
-    assert compared({"a0": same}, {"b0": same}).rows["a_mean"][0] == 50
+    assert compared({"a0": same}, {"b0": same}).frame["a_mean"][0] == 50
 
 
 def test_recipes_of_seeds_differ_in_the_seed_alone(measure: Measure, tmp_path: Path) -> None:
@@ -159,7 +161,7 @@ def test_recipes_of_seeds_differ_in_the_seed_alone(measure: Measure, tmp_path: P
     runs = runs_of(measure(), [0.7, 0.8], "a")
     runs["b2"] = trained(runs["a0"], "b2", 0.6)
     recipes = {"a0": trained_by(runs["a0"], "a0", 0.05), "a1": trained_by(runs["a1"], "a1", 0.05)}
-    assert compared(recipes, {}).rows["a_runs"][0] == 2
+    assert compared(recipes, {}).frame["a_runs"][0] == 2
     recipes["b2"] = trained_by(runs["b2"], "b2", 0.1)
     with pytest.raises(sb.UserError, match=r"objective\.temperature is 0\.05 in the first and 0\.1 in the second"):
         compared(recipes, {})
@@ -233,7 +235,7 @@ def test_the_best_of_your_own_runs(four: list[sb.RunRecord]) -> None:
         assert (f"{best.number:.2f}" if best.number else "expected best of 4") in best.sentence
     assert sb.best_of(four, 75.0, task="x").task == "x"
     for runs, options, fragment in (
-        (four[:1], {}, "at least two runs"),
+        (four[:1], {}, "at least 2 runs"),
         (SIMCSE[:-1], {}, "no seeds of 'unsup-simcse-bert-bas' are known: did you mean"),
         (SIMCSE, {"task": "STS99"}, f"no seeds of {SIMCSE} are known on 'STS99'"),
         (four, {"task": "z"}, "no score in common on 'z'"),

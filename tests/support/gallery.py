@@ -10,7 +10,7 @@ import pandas as pd
 
 from stsbench.judging.comparison import Comparison
 from stsbench.judging.rank import RankResult
-from stsbench.judging.seeds import SeedsComparison
+from stsbench.judging.seeds import Method, SeedsComparison
 from stsbench.published.catalogue import exhibits
 from stsbench.render.charts import curves
 from stsbench.reports.training import seed_figure
@@ -49,8 +49,8 @@ def comparison():
 
 def over_seeds(names):
     rows = [
-        {"task": task, "a_runs": 3, "a_mean": 70.0 + n, "a_lowest": 69.0 + n, "a_highest": 71.5 + n}
-        | {"b_runs": 5, "b_mean": 71.0 + n, "b_lowest": 70.0 + n, "b_highest": 72.0 + n}
+        {"task": task, "a": Method(3, 70.0 + n, lowest=69.0 + n, highest=71.5 + n)}
+        | {"b": Method(5, 71.0 + n, lowest=70.0 + n, highest=72.0 + n)}
         for n, task in enumerate(TASKS)
     ]
     return SeedsComparison(*names[:2], pd.DataFrame(rows), 0.95)

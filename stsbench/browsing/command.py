@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from stsbench.cli.options import DataDirs, Interval, Level, OwnTexts, Quiet, expand, new_file
+from stsbench.cli.options import DataDirs, Interval, Level, OwnTexts, Quiet, expand, new_file, refuse
 from stsbench.cli.output import print_notes, progress_bars
 
 _Page = Annotated[Path, typer.Option("--out", "-o", callback=new_file, help="The page to write.")]
@@ -13,6 +13,7 @@ _Page = Annotated[Path, typer.Option("--out", "-o", callback=new_file, help="The
 
 @expand
 def explore(
+    context: typer.Context,
     runs: Annotated[
         list[Path], typer.Argument(metavar="RUN [RUN]", help="One or two run folders or `run.json` files.")
     ],
@@ -35,6 +36,8 @@ def explore(
     """
     from stsbench.browsing.explore import explore as write_page
 
+    if without_text:
+        refuse(context, "a page with sentences", "data", "data_dirs")
     with progress_bars(quiet=quiet) as progress:
         explored = write_page(
             runs, out, data=data or (), without_text=without_text, data_dirs=data_dirs or (), progress=progress

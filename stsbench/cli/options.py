@@ -12,7 +12,7 @@ import typer
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import require_writable
-from stsbench.base.words import suggestion
+from stsbench.base.words import listed, suggestion
 from stsbench.statistics import Dependence
 
 if TYPE_CHECKING:
@@ -75,6 +75,15 @@ def _writable(param: typer.CallbackParam, path: Path | None, *, as_folder: bool)
             raise UserError(f"{option_name(param)} is empty (is a variable unset?): give a path.")
         require_writable(path.expanduser(), option_name(param), as_folder=as_folder)
     return path
+
+
+def refuse(context: typer.Context, what: str, *options: str) -> None:
+    """Raises a UserError if you chose options, named as parameters, that apply only to something else."""
+    params = {param.name: param for param in context.command.params}
+    chosen = [name for name in options if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"]
+    if chosen:
+        verb, rest = ("applies", "leave it out") if len(chosen) == 1 else ("apply", "leave them out")
+        raise UserError(f"{listed([option_name(params[name]) for name in chosen])} {verb} to {what}: {rest}.")
 
 
 def names(text: str | None) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from stsbench.base.errors import UserError
-from stsbench.cli.options import LARGEST, DataDirs, NoCache, Output, data_option, expand, model_option
+from stsbench.cli.options import LARGEST, DataDirs, NoCache, Output, data_option, expand, model_option, refuse
 from stsbench.cli.output import print_judgement, progress_bars
 from stsbench.encoders.use import Loading, Use
 
@@ -29,6 +29,7 @@ _BUDGET = "Seconds for the search beyond the grid (prompts, templates, layers, .
 
 @expand
 def diagnose(
+    context: typer.Context,
     run: Annotated[
         Path | None, typer.Argument(metavar="RUN", help="A run, whose model and protocol are diagnosed.")
     ] = None,
@@ -81,11 +82,10 @@ def diagnose(
 
     use, choices = Use(**vars(loading)), choose_protocol(protocol or "simcse")
     if like is not None:
-        if run or claim or data:
-            raise UserError("--like explains vectors: leave out RUN, --claim and --data.")
+        of_claims = ("run", "claim", "tasks", "data", "data_dirs", "protocol", "tolerance", "lengths")
+        refuse(context, "a claimed number, not to the vectors of --like", *of_claims)
         _diagnose_like(like, model or choose_models(use)[0].name, use, sentences, other, budget, output)
-    if other is not None or sentences is not None:
-        raise UserError("--or and --sentences need --like: they are about the vectors to explain.")
+    refuse(context, "the vectors of --like", "other", "sentences")
     if run is not None:
         if model or use != Use():
             raise UserError("RUN determines the model and its use: leave out the options of the model.")

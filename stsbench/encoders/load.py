@@ -43,7 +43,7 @@ from stsbench.encoders.tokenizer import model_limit, position_limit
 from stsbench.encoders.transformer import TransformerEncoder, TransformerSettings
 from stsbench.encoders.use import ABOUT, FP32, PROMPTS, TORCH, USUAL, Use, option_of, spell_options
 from stsbench.encoders.weights import base_of, find_base
-from stsbench.published.catalogue import checkpoint_named_like, identified_checkpoint, known_checkpoint, system
+from stsbench.published.catalogue import checkpoint_by_name, checkpoint_named_like, identified_checkpoint, system
 from stsbench.published.schema import KnownCheckpoint
 
 Model = Encoder | str | Path | Callable[[list[str]], Any]
@@ -248,7 +248,7 @@ def resolve(name: str, use: Use = USUAL) -> Resolved:
     """
     if name == PACKAGED or ":" in name or Path(name).expanduser().exists():
         return Resolved(name, use)
-    known, is_hub_name = known_checkpoint(name), "/" in name
+    known, is_hub_name = checkpoint_by_name(name), "/" in name
     if is_hub_name and (known is None or known.hub.casefold() != name.casefold()):
         return Resolved(name, use)
     if known is None or not known.hub:

@@ -19,6 +19,7 @@ from stsbench.cli.options import (
     expand,
     new_file,
     number_or_name,
+    refuse,
 )
 from stsbench.cli.output import print_judgement, print_lines, progress_bars
 
@@ -53,6 +54,7 @@ app = typer.Typer()
 @app.command(cls=SeveralRuns)
 @expand
 def compare(
+    context: typer.Context,
     runs: Annotated[
         list[Path] | None, typer.Argument(metavar="RUN", help="Two or more run folders or `run.json` files.")
     ] = None,
@@ -103,16 +105,18 @@ def compare(
     from stsbench.judging.compare import compare as compare_runs
     from stsbench.scoring.settings import Intervals
 
-    if b and (number or task):
-        raise UserError("--number and --task describe one method: leave out --b.")
+    if b or runs:
+        refuse(context, "one method, --a without --b", "number", "task")
+    if a or (runs and len(runs) > 2):
+        refuse(context, "a comparison of two runs", "subsets")
     is_system = a is not None and len(a) == 1 and not b and not Path(a[0]).expanduser().exists()
     if a and (is_system or number or task):
+        what = "a comparison, not to the expected best of n runs"
+        refuse(context, what, "figure", "figure_size", "interval", "level")
         best = best_of(a[0] if is_system else a, number_or_name(number), task=task)
         print_judgement(best, output, following=() if is_system else ("report", *a))
         return
     if runs and len(runs) > 2:
-        if subsets:
-            raise UserError("--subsets compares two runs: leave it out, or name two.")
         _rank(runs, figure, output, interval=interval, level=level)
         return
     with progress_bars(quiet=output.quiet) as progress:
@@ -227,6 +231,7 @@ def _after_check(run: Path, baseline: Path | None, result: "Check") -> Sequence[
 
 @expand
 def check(
+    context: typer.Context,
     run: Annotated[
         Path, typer.Argument(help="A run's folder or `run.json`, or a file of results of SentEval or MTEB.")
     ],
@@ -268,14 +273,9 @@ def check(
     """
     from stsbench.judging.check import check as check_run
 
-    result = check_run(
-        run,
-        against,
-        tolerance=tolerance,
-        baseline=baseline,
-        margin=margin,
-        interval=interval,
-    )
+    if baseline is None:
+        refuse(context, "a check with --baseline", "interval")
+    result = check_run(run, against, tolerance=tolerance, baseline=baseline, margin=margin, interval=interval)
     print_judgement(result, output, following=_after_check(run, baseline, result))
     if junit is not None:
         result.write_junit(junit)

@@ -87,13 +87,10 @@ def _methods(runs: Mapping[str, RunRecord], size: int) -> dict[str, str]:
     names = [str(record.folder or label) for label, record in runs.items()]
     sides = [side for side in (names[:size], names[size:]) if side]
     # Character by character: `os.path.commonpath` compares whole folders.
-    shared = [commonprefix(side).rstrip("-_./0123456789") if len(side) > 1 else "" for side in sides]  # noqa: RUF071
-    methods = [common or side[0] for common, side in zip(shared, sides, strict=True)]
-    if len(set(methods)) < len(methods):
-        methods = [side[0] for side in sides]
-    return dict(
-        zip(runs, [method for method, side in zip(methods, sides, strict=True) for _ in side], strict=True)
-    )
+    shared = [commonprefix(side).rstrip("-_./0123456789") if side[1:] else side[0] for side in sides]  # noqa: RUF071
+    are_distinct = all(shared) and len(set(shared)) == len(sides)
+    methods = shared if are_distinct else [side[0] for side in sides]
+    return {run: methods[place >= size] for place, run in enumerate(runs)}
 
 
 def differences(tasks: Sequence[AlignedScores], intervals: Intervals) -> pd.DataFrame:

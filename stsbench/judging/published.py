@@ -243,7 +243,7 @@ def rows_to_check(record: RunRecord, against: str = AUTO) -> list[PublishedRow]:
         # The checkpoint may have another row with the transfer tasks.
         expected = sum((entry.expected for entry in checkpoints().values() if named.name in entry.expected), ())
         return measured(rows()[name] for name in dict.fromkeys((named.name, *expected))) or [named]
-    known = known_checkpoint(record)
+    known = checkpoint_of_run(record)
     if known is None:
         like = catalogue.checkpoint_named_like(record.model.name)
         hint = (
@@ -261,7 +261,7 @@ def rows_to_check(record: RunRecord, against: str = AUTO) -> list[PublishedRow]:
     return measured(of_checkpoint) or of_checkpoint
 
 
-def known_checkpoint(record: RunRecord) -> KnownCheckpoint | None:
+def checkpoint_of_run(record: RunRecord) -> KnownCheckpoint | None:
     """Returns the checkpoint of a published system that a run measured, identified by weights or whole Hub name.
 
     If one checkpoint has rows with several poolings, the run's pooling decides.

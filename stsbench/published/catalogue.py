@@ -200,22 +200,22 @@ def checkpoint_named_like(name: str) -> KnownCheckpoint | None:
 
 
 @lru_cache(maxsize=4096)
-def known_checkpoint(name: str) -> KnownCheckpoint | None:
+def checkpoint_by_name(name: str) -> KnownCheckpoint | None:
     """Returns the known checkpoint for a name that you type; None if there is none.
 
     Args:
         name: its Hub name, with or without the owner, its name here, or a name or alias of its system.
 
-    >>> known_checkpoint("esimcse-bert-base").hub
+    >>> checkpoint_by_name("esimcse-bert-base").hub
     'ffgcc/esimcse-bert-base-uncased'
     """
-    if found := identified_checkpoint(name):
-        return found
-    system_name = _system_names().get(_plain(name))
-    for entry in checkpoints().values():
-        if _plain(entry.name) == _plain(name) or (entry.system and entry.system == system_name):
-            return entry
-    return None if "/" in name else checkpoint_named_like(name)
+    of_name = (entry for entry in checkpoints().values() if _plain(entry.name) == _plain(name))
+    return (
+        identified_checkpoint(name)
+        or next(of_name, None)
+        or checkpoint_of_system(_system_names().get(_plain(name), ""))
+        or (None if "/" in name else checkpoint_named_like(name))
+    )
 
 
 def checkpoint_of_system(name: str) -> KnownCheckpoint | None:

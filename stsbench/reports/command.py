@@ -6,12 +6,13 @@ from typing import Annotated
 import typer
 
 from stsbench.base.files import atomic_path, require_writable
-from stsbench.cli.options import DataDirs, Interval, OwnTexts, Quiet, expand
+from stsbench.cli.options import DataDirs, Interval, OwnTexts, Quiet, expand, refuse
 from stsbench.cli.output import print_data, print_notes, progress_bars
 
 
 @expand
 def report(
+    context: typer.Context,
     runs: Annotated[
         list[Path],
         typer.Argument(metavar="RUN...", help="Folders of runs or experiments, or results of SentEval or MTEB."),
@@ -58,6 +59,8 @@ def report(
     if out is not None:
         require_writable(out.expanduser(), "--out", as_folder=not model_card)
     if model_card:
+        of_pages = ("paper", "against", "tolerance", "like", "title", "analyse", "interval", "data_dirs")
+        refuse(context, "a page, not to a model card", *of_pages)
         text = room.model_card(runs)
         if out is None:
             print_data(text)

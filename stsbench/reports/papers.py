@@ -13,8 +13,8 @@ from stsbench.judging.published import (
     Fit,
     MeasuredScore,
     check_published,
+    checkpoint_of_run,
     fitting,
-    known_checkpoint,
     measured_scores,
 )
 from stsbench.judging.verdicts import CellCheck
@@ -135,7 +135,7 @@ def _is_score(setting: Setting) -> bool:
 
 
 def _row_of(record: RunRecord, rows: Sequence[PublishedRow]) -> PublishedRow | None:
-    known = known_checkpoint(record)
+    known = checkpoint_of_run(record)
     return next((row for row in rows if known is not None and row.name in known.expected), None)
 
 

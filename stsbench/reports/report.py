@@ -17,7 +17,7 @@ from stsbench.diagnosis.like import diagnose_vectors
 from stsbench.encoders.load import Model, load
 from stsbench.judging.compare import compare
 from stsbench.judging.comparison import difference_text
-from stsbench.judging.published import AUTO, TOLERANCE, check_published, known_checkpoint, rows_to_check
+from stsbench.judging.published import AUTO, TOLERANCE, check_published, checkpoint_of_run, rows_to_check
 from stsbench.judging.verdicts import Check
 from stsbench.published.catalogue import papers
 from stsbench.records.export import model_card as hub_card
@@ -217,7 +217,7 @@ def _checks(runs: Runs, against: str, tolerance: float) -> tuple[dict[str, Check
     """Returns the comparison of each run with its published row, and why other runs have none."""
     checks, unknown, missing = {}, [], []
     for label, record in runs.items():
-        if against == AUTO and known_checkpoint(record) is None:
+        if against == AUTO and checkpoint_of_run(record) is None:
             unknown.append(label)
             continue
         try:

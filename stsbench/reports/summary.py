@@ -17,8 +17,8 @@ from stsbench.judging.published import (
     AVERAGES,
     Fit,
     check_published,
+    checkpoint_of_run,
     fitting,
-    known_checkpoint,
     measured_scores,
     rows_to_check,
 )
@@ -99,7 +99,7 @@ def _comparable(record: RunRecord, tasks: Sequence[str]) -> tuple[pd.DataFrame, 
 
     A column is one number of the record, so two scores of a task have two columns.
     """
-    measured, known = measured_scores(record), known_checkpoint(record)
+    measured, known = measured_scores(record), checkpoint_of_run(record)
     # Many rows have the same settings.
     fit_of = cache(lambda setting: fitting(setting, measured))
     fits: dict[str, tuple[str, float, Fit]] = {}
@@ -388,7 +388,7 @@ def answer(records: Sequence[RunRecord]) -> Iterator[str]:
         name = f"{record.model.name}: " if len(records) > 1 else ""
         for place in (place for place in standing(record) if place.task in AVERAGES or len(record.scores) == 1):
             yield f"{name}{place.task} {place.value:.2f} is above {place.words} comparable published models."
-        known = known_checkpoint(record)
+        known = checkpoint_of_run(record)
         check = check_published(record, rows_to_check(record)) if known and known.expected else None
         if check is not None and any(cell.is_compared or cell.differences for cell in check.cells):
             yield check.sentence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from stsbench.base.errors import UserError
-from stsbench.judging.published import known_checkpoint
+from stsbench.judging.published import checkpoint_of_run
 from stsbench.judging.runs import group_seeds
 from stsbench.judging.seeds import compare_seeds
 from stsbench.published.catalogue import seeded_systems, seeds, source
@@ -115,7 +115,7 @@ def _seeds_elsewhere(runs: Runs) -> list[Section]:
         measured = {
             label: 100 * value
             for label, record in runs.items()
-            if (known := known_checkpoint(record)) is not None
+            if (known := checkpoint_of_run(record)) is not None
             and known.system == system
             and (value := _sts_average(record)) is not None
         }

@@ -10,7 +10,7 @@ import stsbench as sb
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 from stsbench.encoders.template import RULES, Template, read_template
-from stsbench.published.catalogue import known_checkpoint
+from stsbench.published.catalogue import checkpoint_by_name
 from stsbench.records.signature import Signature
 
 EOL = Template(name="eol", texts='It means "{sentence}" in a word:"', pooling="last", padding="left")
@@ -61,7 +61,7 @@ def test_padding_on_either_side_and_the_batch_change_nothing(kind, tokens, asked
 
 
 def test_a_known_checkpoint_brings_its_template_unless_the_user_chooses(tiny, monkeypatch):
-    known = known_checkpoint("unsup-simcse-bert-base")
+    known = checkpoint_by_name("unsup-simcse-bert-base")
     assert known is not None
     known = known.model_copy(update={"template": "promptbert"})
     monkeypatch.setattr("stsbench.encoders.load.checkpoint_named_like", lambda _name: known)

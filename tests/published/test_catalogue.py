@@ -6,11 +6,11 @@ import pytest
 
 from stsbench.base.errors import UserError
 from stsbench.published.catalogue import (
+    checkpoint_by_name,
     checkpoint_of_system,
     checkpoints,
     exhibit,
     identified_checkpoint,
-    known_checkpoint,
     row,
     system,
     systems,
@@ -71,15 +71,15 @@ def test_the_setting_of_a_row_precedes_that_of_its_column_and_its_table() -> Non
 def test_a_checkpoint_is_found_by_hub_name_system_or_alias() -> None:
     entry, minilm = checkpoints()["mirror-bert-base"], checkpoints()["all-minilm-l6-v2"]
     for name in (entry.hub, entry.hub.rpartition("/")[2], entry.name, "Mirror BERT"):
-        assert known_checkpoint(name) == entry
-    assert known_checkpoint("minilm") == known_checkpoint("sentence-transformers/all-MiniLM-L6-v2") == minilm
-    assert known_checkpoint("runs/a") is None
+        assert checkpoint_by_name(name) == entry
+    assert checkpoint_by_name("minilm") == checkpoint_by_name("sentence-transformers/all-MiniLM-L6-v2") == minilm
+    assert checkpoint_by_name("runs/a") is None
     assert checkpoint_of_system("mirror-bert-base") == entry
     assert checkpoint_of_system("glove-avg") is checkpoint_of_system("") is None
-    assert known_checkpoint("esimcse-bert-base").unverified == ()
-    assert known_checkpoint("declutr").unverified == ("hub", "max_length")
-    assert known_checkpoint("ffgcc/esimcse-roberta-large").pooling == "cls_before_pooler"
-    assert known_checkpoint("sup-simcse-roberta-base").pooling == "cls"
+    assert checkpoint_by_name("esimcse-bert-base").unverified == ()
+    assert checkpoint_by_name("declutr").unverified == ("hub", "max_length")
+    assert checkpoint_by_name("ffgcc/esimcse-roberta-large").pooling == "cls_before_pooler"
+    assert checkpoint_by_name("sup-simcse-roberta-base").pooling == "cls"
 
 
 def test_whole_hub_names_and_weights_identify_a_checkpoint_and_a_folder_s_name_does_not() -> None:

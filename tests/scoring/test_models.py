@@ -17,7 +17,7 @@ from stsbench.encoders import load as module
 from stsbench.encoders.load import Resolved, resolve
 from stsbench.encoders.simple import from_function
 from stsbench.encoders.use import Use
-from stsbench.published.catalogue import checkpoints, known_checkpoint
+from stsbench.published.catalogue import checkpoint_by_name, checkpoints
 from stsbench.records.show import cite
 from stsbench.records.store import save_run
 from stsbench.scoring import subjects
@@ -80,7 +80,7 @@ def test_a_system_and_the_hub_name_of_its_checkpoint_resolve_alike(use: Use) -> 
             assert resolved.name == name
             assert resolved.use == Use(pooling=entry.pooling, max_length=entry.max_length)
         # If several systems share a checkpoint, the Hub name stands for the first of them.
-        if known_checkpoint(entry.hub) == entry and entry.name != "all-minilm-l6-v2":
+        if checkpoint_by_name(entry.hub) == entry and entry.name != "all-minilm-l6-v2":
             by_hub_name = resolve(entry.hub, use)
             assert (resolved.name, resolved.use) == (by_hub_name.name, by_hub_name.use), entry.name
 

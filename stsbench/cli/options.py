@@ -79,7 +79,7 @@ def _writable(param: typer.CallbackParam, path: Path | None, *, as_folder: bool)
 
 def refuse(context: typer.Context, what: str, *options: str) -> None:
     """Raises a UserError if you chose options, named as parameters, that apply only to something else."""
-    params = {param.name: param for param in context.command.params}
+    params: dict[Any, Any] = {param.name: param for param in context.command.params}
     chosen = [name for name in options if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"]
     if chosen:
         verb, rest = ("applies", "leave it out") if len(chosen) == 1 else ("apply", "leave them out")

@@ -72,20 +72,14 @@ def check(
     runs, _ = choose_runs([run, baseline], may_repeat=True)
     notes = require_recomputed(*runs.values())
     default = [f"{MARGIN} points is the default margin: choose yours with --margin."] if margin is None else []
-    result = check_baseline(runs, MARGIN if margin is None else margin, interval)
+    result = _check_baseline(runs, MARGIN if margin is None else margin, interval)
     return replace(result, notes=(*default, *notes))
 
 
-def check_baseline(runs: Mapping[str, RunRecord], margin: float, interval: Dependence = DEPENDENCE) -> Check:
-    """Tests whether a run loses less than a margin in points against an earlier run, on the same pairs and items.
+def _check_baseline(runs: Mapping[str, RunRecord], margin: float, interval: Dependence) -> Check:
+    """Tests whether a run loses less than a margin against an earlier run, the second; averages are checked, too.
 
-    All scores of the baseline must be measured in the run, by the same protocol on the same items; averages are
-    checked, too. How the models were used may differ. Classifiers are compared by the share of correct items.
-
-    Args:
-        runs: the run and the baseline.
-        margin: the margin in points.
-        interval: which pairs are treated as dependent.
+    All scores of the earlier run must be measured. Classifiers are compared by the share of correct items.
     """
     require_margin(margin)
     (run, record), (earlier, baseline) = runs.items()

@@ -103,6 +103,7 @@ def compare(
         )
     from stsbench.judging.best_of import best_of
     from stsbench.judging.compare import compare as compare_runs
+    from stsbench.judging.comparison import Comparison
     from stsbench.scoring.settings import Intervals
 
     if b or runs:
@@ -111,8 +112,7 @@ def compare(
         refuse(context, "a comparison of two runs", "subsets")
     is_system = a is not None and len(a) == 1 and not b and not Path(a[0]).expanduser().exists()
     if a and (is_system or number or task):
-        what = "a comparison, not to the expected best of n runs"
-        refuse(context, what, "figure", "figure_size", "interval", "level")
+        refuse(context, "a comparison, not to the best of n runs", "figure", "figure_size", "interval", "level")
         best = best_of(a[0] if is_system else a, number_or_name(number), task=task)
         print_judgement(best, output, following=() if is_system else ("report", *a))
         return
@@ -122,7 +122,7 @@ def compare(
     with progress_bars(quiet=output.quiet) as progress:
         intervals = Intervals(interval, level)
         comparison = compare_runs(*(runs or (a or (), b or ())), intervals=intervals, progress=progress)
-    tables = comparison.table(subsets=subsets)
+    tables = comparison.table(subsets=subsets) if isinstance(comparison, Comparison) else comparison.table()
     wholes = comparison.rows[comparison.rows["subset"] == ""] if runs else comparison.rows
     is_undecided = wholes["verdict"].iloc[-1] == "undecided"
     following = ("plan" if is_undecided else "explain", *runs) if runs else ("report", *(a or ()), *(b or ()))
@@ -218,12 +218,7 @@ def _after_check(run: Path, baseline: Path | None, result: "Check") -> Sequence[
     off = [cell for cell in result.cells if cell.verdict in {"fail", "not comparable"}]
     row = next((cell.origin for cell in off if cell.name in STS_TASKS), "")
     if not row:
-        missing = ",".join(cell.name for cell in result.of("not measured") if cell.name in STS_TASKS)
-        return (
-            ("run", "--model", result.run, "--tasks", missing)
-            if missing
-            else ("published", "row", *result.against)
-        )
+        return ("published", "row", *result.against)
     # A record names its model; a file of results does not.
     model = ("--model", "MODEL") if run.is_file() and run.name != "run.json" else (run,)
     return ("diagnose", *model, "--claim", f"row:{row}")

@@ -73,8 +73,7 @@ def compare(
     # The runs' own intervals are not shown, so they need not be recomputed.
     notes = require_recomputed(*runs.values(), intervals=False)
     if not are_models:
-        methods, _ = group_seeds(runs, _methods(runs, len(sides[0])))
-        result = compare_seeds(methods, level=intervals.level, interval=intervals.interval)
+        result = compare_seeds(group_seeds(runs, _methods(runs, len(sides[0])))[0], intervals)
         return replace(result, notes=(*result.notes, *notes))
     aligned, left_out = aligned_scores(runs, may_be_undefined=True, progress=progress)
     rows, (first, second) = differences(aligned, intervals), runs
@@ -87,9 +86,9 @@ def _methods(runs: Mapping[str, RunRecord], size: int) -> dict[str, str]:
     names = [str(record.folder or label) for label, record in runs.items()]
     sides = [side for side in (names[:size], names[size:]) if side]
     # Character by character: `os.path.commonpath` compares whole folders.
-    shared = [commonprefix(side).rstrip("-_./0123456789") if side[1:] else side[0] for side in sides]  # noqa: RUF071
-    are_distinct = all(shared) and len(set(shared)) == len(sides)
-    methods = shared if are_distinct else [side[0] for side in sides]
+    shared = [commonprefix(side).rstrip("-_./0123456789") if side[1:] else "" for side in sides]  # noqa: RUF071
+    methods = [common or side[0] for common, side in zip(shared, sides, strict=True)]
+    methods = methods if len(set(methods)) == len(sides) else [side[0] for side in sides]
     return {run: methods[place >= size] for place, run in enumerate(runs)}
 
 

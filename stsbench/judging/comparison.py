@@ -1,10 +1,9 @@
 """The result of a comparison: rows of numbers, the verdict as a sentence, tables and a forest plot."""
 
 import math
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -43,41 +42,14 @@ def corrected(
     return rows.assign(verdict=[verdict_of_p(difference, p, level) for difference, p in decisive])
 
 
-@dataclass(frozen=True, eq=False)
-class ComparisonResult(OfTwo):
-    """What comparing two models and comparing two methods have in common."""
-
-    caption: ClassVar[str]
-    """The caption of the figure."""
-
-    level: float
-
-    @abstractmethod
-    def table(self, *, subsets: bool = False) -> Tables:
-        """Returns the scores, of every subset too if requested."""
-
-    @abstractmethod
-    def plot(self) -> "Figure":
-        """Returns a forest plot."""
-
-    def section(self, number: int = 1) -> Section:
-        """Returns the comparison as a section of a report; the number makes its names unique."""
-        tables = tuple(
-            replace(table, caption="; ".join(self.legend), name=f"compare-{number}-{place}")
-            for place, table in enumerate(self.table(subsets=True), 1)
-        )
-        figure = ReportFigure(f"compare-figure-{number}", self.caption, self.sentence, svg_of(self.plot()))
-        name, title = f"comparison-{number}", " and ".join(filter(None, (self.b, self.a)))
-        return Section(name, title, (self.sentence,), tables, (figure,), points=self.notes)
-
-    @property
-    def _limits(self) -> tuple[str, str]:
-        tail = 50 * (1 - self.level)
-        return f"{tail:g} %", f"{100 - tail:g} %"
+def limit_names(level: float) -> tuple[str, str]:
+    """Returns the names of the columns with the limits of an interval, such as `2.5 %` and `97.5 %`."""
+    tail = 50 * (1 - level)
+    return f"{tail:g} %", f"{100 - tail:g} %"
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison(ComparisonResult):
+class Comparison(OfTwo):
     """Two models on the same pairs and items.
 
     Attributes:
@@ -99,7 +71,7 @@ class Comparison(ComparisonResult):
         level: level of the intervals; a p-value below 1 - level is significant.
     """
 
-    caption = "B − A on each task, with intervals"
+    level: float
 
     @property
     def sentence(self) -> str:
@@ -124,12 +96,23 @@ class Comparison(ComparisonResult):
         label = f"{shortened(self.b)} − {shortened(self.a)} (filled: significant at {alpha:g} %, Holm)"
         return forest(rows.assign(series="", filled=filled, summary=summary), label, reference=0.0)
 
+    def section(self, number: int = 1) -> Section:
+        """Returns the comparison as a section of a report; the number makes its names unique."""
+        tables = tuple(
+            replace(table, caption="; ".join(self.legend), name=f"compare-{number}-{place}")
+            for place, table in enumerate(self.table(subsets=True), 1)
+        )
+        caption = "B − A on each task, with intervals"
+        figure = ReportFigure(f"compare-figure-{number}", caption, self.sentence, svg_of(self.plot()))
+        name, title = f"comparison-{number}", " and ".join(filter(None, (self.b, self.a)))
+        return Section(name, title, (self.sentence,), tables, (figure,), points=self.notes)
+
     def _cells(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Returns the table of one kind, without columns that are empty."""
         effect, test = rows["effect_size"].max(), rows["test"].max()
         texts = {name: rows[name].map(p_text) for name in ("p", "p_holm", "test_p_holm")}
         texts["effect"] = rows["effect"].map(lambda value: None if math.isnan(value) else f"{value:.3f}")
-        heads = dict(zip(("low", "high"), self._limits, strict=True))
+        heads = dict(zip(("low", "high"), limit_names(self.level), strict=True))
         heads |= {"task": "task", "subset": "subset", "a": "A", "b": "B", "difference": "B − A", "effect": effect}
         heads |= {"p": "p", "p_holm": "p (Holm)", "test_p_holm": f"{TESTS[test]} p (Holm)" if test else ""}
         order = ("task", "subset", "a", "b", "difference", "low", "high", "effect", "p", "p_holm", "test_p_holm")

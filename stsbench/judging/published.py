@@ -145,12 +145,6 @@ def fitting(setting: Setting, scores: Sequence[MeasuredScore]) -> Fit:
     return Fit(value, tuple(parts), tuple(gaps), tuple(missing))
 
 
-def open_fields(fits: Iterable[Fit]) -> list[str]:
-    """Returns the choices that match only because a source does not state them, without repeats."""
-    parts = [part for fit in fits for part in fit.parts]
-    return list(dict.fromkeys(f"{name}: {why}" for part in parts for name, why in _compared(*part)[1]))
-
-
 def published_beside(record: RunRecord) -> Iterator[Comparable]:
     """Yields the main row of each published system with a value that is comparable with one of the record's."""
     scores = measured_scores(record)
@@ -289,7 +283,9 @@ def check_published(record: RunRecord, rows: Sequence[PublishedRow], tolerance: 
         fits = [(cell, fitting(cell.setting, scores)) for cell in expected.cells if is_score(cell)]
         checked = [_check_cell(expected, cell, fit, different, tolerance) for cell, fit in fits]
         compared = [fit for (_, fit), cell in zip(fits, checked, strict=True) if cell.difference is not None]
-        settings += [*open_fields(compared), *remarks, *_use_remarks(expected, record)]
+        parts = [part for fit in compared for part in fit.parts]
+        settings += [f"{name}: {why}" for part in parts for name, why in _compared(*part)[1]]
+        settings += [*remarks, *_use_remarks(expected, record)]
         cells += checked
     printed = [note for expected in rows for note in (*expected.row.notes, *expected.table.notes)]
     # One line each for settings, files, and notes on the rows.

@@ -12,6 +12,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
 from stsbench.judging.aligned import AlignedScores, Floats, aligned_scores
+from stsbench.judging.comparison import limit_names
 from stsbench.judging.runs import Run, choose_runs
 from stsbench.judging.verdicts import Judgement, records
 from stsbench.records.kinds import AVERAGES, KINDS
@@ -20,6 +21,7 @@ from stsbench.records.scores import seconds_per_1000
 from stsbench.render.charts import forest
 from stsbench.render.figures import shortened
 from stsbench.render.table import Table, Tables
+from stsbench.scoring.settings import Intervals
 from stsbench.statistics import DEPENDENCE, LEVEL, Dependence
 from stsbench.statistics.dependence import shared_sums
 from stsbench.statistics.intervals import Limits, reach_of_mean
@@ -139,7 +141,7 @@ class RankResult(Judgement):
 
     def _tables(self, task: str) -> Iterator[Table]:
         """Yields the ranking by a headline; for an average also the scores of all tasks with their groups."""
-        low, high = (f"{100 * share:g} %" for share in ((1 - self.level) / 2, (1 + self.level) / 2))
+        low, high = limit_names(self.level)
         rows = self.of(task)
         shown = rows.assign(
             groups=rows["letters"].map(letters_text), first=[f"{100 * share:.0f} %" for share in rows["first"]]
@@ -220,8 +222,7 @@ def rank(
         >>> ranking.frame[["rank", "best", "worst"]].values.tolist()
         [[1, 1, 2], [2, 1, 2]]
     """
-    if not 0 < level < 1:
-        raise UserError(f"a level of {level}: give a number between 0 and 1, such as 0.95.")
+    Intervals(interval, level)  # raises the error for a wrong choice
     if draws < 1:
         raise UserError(f"{draws} draws: give at least 1; 5000 are usual.")
     named, left_out = choose_runs(runs, 2, MOST, comparable=True)

@@ -23,8 +23,6 @@ from stsbench.records.signature import Signature, require_same_protocol
 Run = RunRecord | str | Path
 """A record, its folder or `run.json`, or a file of results of SentEval or MTEB."""
 
-_RECIPE, _EXPERIMENT = "recipe.yaml", "experiment.yaml"
-
 _SEED = re.compile(r"[-_. ]?seed[-_.= ]?\d+", re.IGNORECASE)
 
 
@@ -71,7 +69,7 @@ def choose_runs(
 
 
 def _is_experiment(run: Run) -> bool:
-    return not isinstance(run, RunRecord) and (Path(run).expanduser() / _EXPERIMENT).is_file()
+    return not isinstance(run, RunRecord) and (Path(run).expanduser() / "experiment.yaml").is_file()
 
 
 def _largest_group(runs: Mapping[str, RunRecord]) -> tuple[dict[str, RunRecord], list[str]]:
@@ -180,11 +178,9 @@ def group_seeds(
             notes.append(reason)
         else:
             groups[method][name] = runs[name]
-    if methods is None:
-        return {method: group for method, group in groups.items() if len(group) > 1}, tuple(notes)
-    if notes:
+    if methods is not None and notes:
         raise UserError(notes[0])
-    return groups, ()
+    return {name: group for name, group in groups.items() if methods or len(group) > 1}, tuple(notes)
 
 
 def _methods_by_name(runs: Mapping[str, RunRecord]) -> dict[str, str]:
@@ -230,7 +226,7 @@ def _recipe_of(record: RunRecord) -> dict[str, Any]:
     for folder in filter(None, [record.folder, Path(record.model.name).expanduser()]):
         # The name of a model can be too long for a path.
         with suppress(OSError, ValueError, yaml.YAMLError):
-            recipe = read_yaml((folder / _RECIPE).read_text(encoding="utf-8"))
+            recipe = read_yaml((folder / "recipe.yaml").read_text(encoding="utf-8"))
             if isinstance(recipe, dict):
                 return recipe
     return {}

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.judging.aligned import AlignedScores, aligned_scores, common_values
-from stsbench.judging.comparison import ComparisonResult, corrected, verdict_sentence
-from stsbench.judging.verdicts import p_text, records
+from stsbench.judging.comparison import corrected, limit_names, verdict_sentence
+from stsbench.judging.verdicts import OfTwo, p_text, records
 from stsbench.records.kinds import AVERAGES, KINDS
 from stsbench.records.record import RunRecord
 from stsbench.render.charts import forest
 from stsbench.render.table import Result, Table, Tables, interval
+from stsbench.scoring.settings import Intervals
 from stsbench.statistics import DEPENDENCE, Dependence
 from stsbench.statistics.dependence import Variance
 from stsbench.statistics.estimate import Estimate, compare_means
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
+Draws = NDArray[np.intp]
 Row = dict[Any, Any]
 
 ENOUGH = 5
@@ -58,8 +60,7 @@ class Method:
 
     Attributes:
         runs: number of runs; 0 for no method.
-        mean: their mean.
-        sd: sample standard deviation.
+        mean: their mean; `sd`: their sample standard deviation.
         lowest: with `highest` the range.
         low: with `high` the interval of the mean, from two runs on.
         seed_share: share of the mean's variance that is due to seeds; NaN if the interval is over seeds only.
@@ -97,7 +98,7 @@ class Method:
 
 
 @dataclass(frozen=True, eq=False)
-class SeedsComparison(ComparisonResult):
+class SeedsComparison(OfTwo):
     """One or two methods over seeds.
 
     Attributes:
@@ -117,7 +118,7 @@ class SeedsComparison(ComparisonResult):
         level: level of the intervals.
     """
 
-    caption = "mean and range over seeds"
+    level: float
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -134,12 +135,8 @@ class SeedsComparison(ComparisonResult):
         """The result, one sentence for each kind of task; a claim needs `ENOUGH` runs of each method."""
         return " ".join(self._sentence(rows) for _, rows in self.rows.groupby("kind", sort=False))
 
-    def table(self, *, subsets: bool = False) -> Tables:
-        """Returns a table of scores, and one of variance shares and whole-run statistics.
-
-        Args:
-            subsets: ignored; methods are compared by whole tasks.
-        """
+    def table(self) -> Tables:
+        """Returns a table of scores, and one of variance shares and whole-run statistics."""
         rows = records(self.rows)
         frames = [pd.DataFrame(map(cells, rows)) for cells in (self._cells, self._whole_run_cells)]
         # Columns that need more runs, or a second method, are empty.
@@ -153,8 +150,8 @@ class SeedsComparison(ComparisonResult):
             for row in records(self.rows)
             for _, name, method in self._methods(row)
         ]
-        frame = pd.DataFrame(points)
-        return forest(frame.assign(filled=True, summary=frame["label"].isin(AVERAGES)), self.caption)
+        frame = pd.DataFrame(points).assign(filled=True)
+        return forest(frame.assign(summary=frame["label"].isin(AVERAGES)), "mean and range over seeds")
 
     @property
     def remarks(self) -> list[str]:
@@ -182,7 +179,7 @@ class SeedsComparison(ComparisonResult):
         for letter, _, method in self._methods(row):
             range_text = f"{method.lowest:.2f} to {method.highest:.2f}" if method.runs > 1 else None
             cells |= {letter: method.mean, f"sd {letter}": method.sd, f"range {letter}": range_text}
-        low, high = self._limits
+        low, high = limit_names(self.level)
         cells |= {"B − A": row.difference, low: row.low, high: row.high}
         tests = {
             "p": row.p,
@@ -213,23 +210,16 @@ def _with_limits(numbers: Any, name: str) -> str:
     return "" if math.isnan(value) else f"{value:.2f} {interval(low, high)}"
 
 
-@dataclass(frozen=True)
-class _Settings:
-    dependence: Dependence
-    level: float
-    draws: Sequence[NDArray[np.intp]]
-
-
 def compare_seeds(
-    methods: Mapping[str, Mapping[str, RunRecord]], *, level: float, interval: Dependence = DEPENDENCE
+    methods: Mapping[str, Mapping[str, RunRecord]], intervals: Intervals | None = None
 ) -> SeedsComparison:
     """Compares the runs of two methods over seeds, or describes those of one.
 
     Args:
         methods: the runs of one or two methods, by method and name, as `group_seeds` returns them.
-        level: level of the intervals.
-        interval: which pairs are treated as dependent.
+        intervals: how intervals are computed; by default dyadic, 95 %.
     """
+    intervals = intervals or Intervals()
     runs = {name: record for method in methods.values() for name, record in method.items()}
     scores, left_out = common_values(runs)
     for (_, task), values in scores.items():
@@ -240,16 +230,16 @@ def compare_seeds(
     rng = generator(SEED, "runs")
     # The same draws are used for every task, because one run has the scores of all tasks.
     drawn = [rng.integers(len(method), size=(RESAMPLES, len(method))) for method in methods.values()]
-    settings = _Settings(interval, level, drawn)
     rows = [
-        _difference(kind, task, np.split(values, [drawn[0].shape[1]]), aligned.get(task), settings)
+        {"kind": kind, "task": task}
+        | _numbers(np.split(values, [drawn[0].shape[1]]), drawn, aligned.get(task), intervals)
         for (kind, task), values in scores.items()
     ]
-    unknown = [name for name, record in runs.items() if record.model.weights_sha256 is None]
-    if unknown:
+    if unknown := [name for name, record in runs.items() if record.model.weights_sha256 is None]:
         notes.append(f"no weights are known for {', '.join(unknown)}: they may be the same model.")
     a, b = (*methods, "")[:2]
-    return SeedsComparison(a, b, corrected(pd.DataFrame(rows), level), level, notes=(*left_out, *notes))
+    frame = corrected(pd.DataFrame(rows), intervals.level)
+    return SeedsComparison(a, b, frame, intervals.level, notes=(*left_out, *notes))
 
 
 def _aligned(runs: Mapping[str, RunRecord]) -> tuple[dict[str, AlignedScores], list[str]]:
@@ -259,32 +249,34 @@ def _aligned(runs: Mapping[str, RunRecord]) -> tuple[dict[str, AlignedScores], l
             _ = record.items
     except UserError as error:
         return {}, [f"no pairs are available ({str(error).rstrip('.')}): intervals are over seeds only."]
-    tasks, _ = aligned_scores(runs)
-    return {task.task: task for task in tasks}, []
+    return {task.task: task for task in aligned_scores(runs)[0]}, []
 
 
-def _difference(
-    kind: str, task: str, methods: Sequence[Floats], aligned: AlignedScores | None, settings: _Settings
+def _numbers(
+    methods: Sequence[Floats], drawn: Sequence[Draws], aligned: AlignedScores | None, intervals: Intervals
 ) -> Row:
+    """Returns both methods on a task, and the numbers of their difference."""
     a, b = methods
-    row: Row = {"kind": kind, "task": task} | dict.fromkeys(_DIFFERENCE, math.nan)
-    row |= {"a": _method(a, aligned, 0, settings), "b": _method(b, aligned, len(a), settings)}
+    row: Row = dict.fromkeys(_DIFFERENCE, math.nan) | {"a": _method(a, drawn[0], aligned, 0, intervals)}
+    row |= {"b": _method(b, drawn[-1], aligned, len(a), intervals)}
     if min(len(a), len(b)) < ENOUGH:
         return row
-    test = compare_means(a, b, level=settings.level)
-    drawn = improvement(a[settings.draws[0]], b[settings.draws[1]])
+    test = compare_means(a, b, level=intervals.level)
+    resampled = improvement(a[drawn[0]], b[drawn[1]])
     for name in ("", "seeds_"):
         row |= {f"{name}low": test.low, f"{name}high": test.high, f"{name}p": test.welch_p}
     row |= {"difference": test.difference, "permutation_p": test.permutation_p}
-    row |= {"improvement": float(improvement(a, b)), **_limits("improvement", drawn, settings.level)}
+    row |= {"improvement": float(improvement(a, b)), **_limits("improvement", resampled, intervals.level)}
     if aligned is not None:
-        estimate, shares = _over_seeds_and_pairs(test.difference, methods, aligned, settings.dependence)
-        low, high, _ = estimate.interval(settings.level)
+        estimate, shares = _over_seeds_and_pairs(test.difference, methods, aligned, intervals)
+        low, high, _ = estimate.interval(intervals.level)
         row |= {"low": low, "high": high, "p": estimate.p, **shares}
     return row
 
 
-def _method(scores: Floats, aligned: AlignedScores | None, start: int, settings: _Settings) -> Method:
+def _method(
+    scores: Floats, draws: Draws, aligned: AlignedScores | None, start: int, intervals: Intervals
+) -> Method:
     """Returns the statistics of the runs that start at a position among all runs."""
     size = len(scores)
     if not size:
@@ -295,15 +287,13 @@ def _method(scores: Floats, aligned: AlignedScores | None, start: int, settings:
         if aligned is None:
             estimate = Estimate.with_error(numbers["mean"], float(scores.var(ddof=1)) / size, size - 1)
         else:
-            estimate, shares = _over_seeds_and_pairs(
-                numbers["mean"], [scores], aligned, settings.dependence, start
-            )
+            estimate, shares = _over_seeds_and_pairs(numbers["mean"], [scores], aligned, intervals, start)
             numbers |= shares
-        low, high, _ = estimate.interval(settings.level)
+        low, high, _ = estimate.interval(intervals.level)
         numbers |= {"low": low, "high": high}
     if size >= ENOUGH:
-        drawn = interquartile_mean(scores[settings.draws[1 if start else 0]])
-        numbers |= {"iqm": float(interquartile_mean(scores)), **_limits("iqm", drawn, settings.level)}
+        drawn = interquartile_mean(scores[draws])
+        numbers |= {"iqm": float(interquartile_mean(scores)), **_limits("iqm", drawn, intervals.level)}
     return Method(size, **numbers)
 
 
@@ -314,10 +304,10 @@ def _limits(name: str, drawn: Floats, level: float) -> dict[str, float]:
 
 
 def _over_seeds_and_pairs(
-    value: float, methods: Sequence[Floats], aligned: AlignedScores, dependence: Dependence, start: int = 0
+    value: float, methods: Sequence[Floats], aligned: AlignedScores, intervals: Intervals, start: int = 0
 ) -> tuple[Estimate, dict[str, float]]:
     """Returns the estimate of a mean, or of a difference of two, and the shares of its variance; in points."""
-    variance = mean_variance(*runs_over_pairs(methods, aligned, dependence, start))
+    variance = mean_variance(*runs_over_pairs(methods, aligned, intervals.interval or DEPENDENCE, start))
     shares = {"seed_share": variance.share(variance.seeds), "pair_share": variance.share(variance.pairs)}
     return Estimate.with_error(value, variance.value, variance.df), shares
 

@@ -16,7 +16,7 @@ from stsbench.base.words import listed
 from stsbench.diagnosis.like import diagnose_vectors
 from stsbench.encoders.load import Model, load
 from stsbench.judging.compare import compare
-from stsbench.judging.comparison import difference_text
+from stsbench.judging.comparison import Comparison, difference_text
 from stsbench.judging.published import AUTO, TOLERANCE, check_published, checkpoint_of_run, rows_to_check
 from stsbench.judging.verdicts import Check
 from stsbench.published.catalogue import papers
@@ -292,6 +292,7 @@ def comparisons(runs: Runs, how: Intervals, progress: Progress) -> tuple[Filled,
         except UserError as error:
             missing.append(f"comparison of {first} and {other}: {error}")
             continue
+        assert isinstance(comparison, Comparison)
         whole = comparison.rows[comparison.rows["subset"] == ""]
         averages = whole[whole["task"].isin(AVERAGES)]
         differences[other] = difference_text(next((averages if len(averages) else whole).itertuples()))

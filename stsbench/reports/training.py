@@ -88,7 +88,7 @@ def seed_distributions(runs: Runs) -> Filled:
     tables, spreads = [], {}
     for number, (method, group) in enumerate(methods.items(), 1):
         try:
-            spread = compare_seeds({method: group}, level=0.95)
+            spread = compare_seeds({method: group})
         except UserError as error:
             missing.append(f"seeds of {method}: {error}")
             continue

@@ -31,7 +31,6 @@ from stsbench.render.formats import to_csv
 from stsbench.render.page import ReportFigure, Section
 from stsbench.render.table import Result, Table, Tables, interval
 from stsbench.scoring.recompute import require_recomputed
-from stsbench.statistics import LEVEL
 from stsbench.statistics.intervals import reach_of_mean
 from stsbench.sweeps.experiment import COLUMNS, OF_CELLS, Experiment, label_of
 from stsbench.sweeps.folder import (
@@ -103,7 +102,7 @@ def _intervals(states: Sequence[JobState]) -> tuple[dict[Any, dict[Any, Any]], s
         }, ""
     try:
         methods, _ = group_seeds(records, dict.fromkeys(records, ""))
-        compared = compare_seeds(methods, level=LEVEL)
+        compared = compare_seeds(methods)
     except UserError as error:
         # A score is undefined in one of them, or two seeds have the same weights.
         return {}, str(error)

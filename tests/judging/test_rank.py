@@ -139,7 +139,8 @@ def test_mistakes(runs: list[sb.RunRecord]) -> None:
     for models, options, fragment in (
         ([runs[0]] * 101, {}, "expected 2 to 100 runs, got 101"),
         ([runs[0], runs[0]], {}, "is the same model as"),
-        (runs, {"level": 2}, "a level of 2"),
+        (runs, {"interval": "dyadik"}, "did you mean dyadic"),
+        (runs, {"level": 2}, "a confidence level of 2"),
     ):
         with pytest.raises(sb.UserError, match=fragment):
             sb.rank(models, **options)  # type: ignore[arg-type]

@@ -53,7 +53,7 @@ def with_noise(measure: Measure, noise: float, first: int, count: int) -> Runs:
 
 def compared(a: Runs, b: Runs) -> SeedsComparison:
     groups, _ = group_seeds({**a, **b}, dict.fromkeys(a, "a") | dict.fromkeys(b, "b"))
-    return compare_seeds(groups, level=0.95)
+    return compare_seeds(groups)
 
 
 def averages(runs: Runs) -> list[float]:

@@ -123,7 +123,7 @@ def plan(
         The plan, with the answer as `.sentence`, and `.table()` and `.frame`.
 
     Raises:
-        UserError: if the runs are not comparable or are one model, or a number is out of range.
+        UserError: if the runs are not comparable or one model, or a number is out of range.
 
     Example:
         >>> import stsbench as sb

@@ -68,7 +68,7 @@ def test_sentences_are_text_and_never_markup_or_left_out(record: sb.RunRecord, o
     assert "<script" not in shown
     with pytest.raises(sb.UserError, match=r"11 of the runs' 11 sentences are not here: .*--data.*--without-text"):
         sb.explore(record)
-    with pytest.raises(sb.UserError, match="3 runs are named: explore one, or two"):
+    with pytest.raises(sb.UserError, match="expected 1 to 2 runs, got 3"):
         sb.explore([record, record, record])
 
 

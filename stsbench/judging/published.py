@@ -283,8 +283,7 @@ def check_published(record: RunRecord, rows: Sequence[PublishedRow], tolerance: 
         fits = [(cell, fitting(cell.setting, scores)) for cell in expected.cells if is_score(cell)]
         checked = [_check_cell(expected, cell, fit, different, tolerance) for cell, fit in fits]
         compared = [fit for (_, fit), cell in zip(fits, checked, strict=True) if cell.difference is not None]
-        parts = [part for fit in compared for part in fit.parts]
-        settings += [f"{name}: {why}" for part in parts for name, why in _compared(*part)[1]]
+        settings += [": ".join(open_) for fit in compared for part in fit.parts for open_ in _compared(*part)[1]]
         settings += [*remarks, *_use_remarks(expected, record)]
         cells += checked
     printed = [note for expected in rows for note in (*expected.row.notes, *expected.table.notes)]

@@ -59,7 +59,7 @@ def report(
     if out is not None:
         require_writable(out.expanduser(), "--out", as_folder=not model_card)
     if model_card:
-        of_pages = ("paper", "against", "tolerance", "like", "title", "analyse", "interval", "data_dirs")
+        of_pages = ("paper", "against", "tolerance", "like", "title", "analyse", "interval", "data", "data_dirs")
         refuse(context, "a page, not to a model card", *of_pages)
         text = room.model_card(runs)
         if out is None:

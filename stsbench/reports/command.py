@@ -31,7 +31,7 @@ def report(
     analyse: Annotated[
         bool,
         typer.Option(
-            "--analyses/--no-analyses", help="Analyse and compare up to five runs (about a minute per run)."
+            "--analyses/--no-analyses", help="Analyse and compare up to five runs (8 to 10 s for one, if cached)."
         ),
     ] = True,
     interval: Interval = "dyadic",

@@ -60,7 +60,7 @@ def main() -> None:
     parser.add_argument("--data", action="append", default=[], help="your own pairs")
     arguments = parser.parse_args()
     print("pairs,from,to,old cutoff,carried,fitted,best,old number kept")
-    choices = [
+    choices: list[dict[str, Any]] = [
         {"tasks": ["MRPC"]},
         {"tasks": ["STS-B"], "positive": 4.0},
         *({"data": [own]} for own in arguments.data),

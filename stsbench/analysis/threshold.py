@@ -37,9 +37,8 @@ _NUMBER: dict[str, Any] = {"kind": float, "limits": (-LARGEST, LARGEST)}
 class Threshold(OfTasks):
     """Find the cutoff of the similarity that meets a target on new pairs with 90 % confidence.
 
-    A pair matches if its gold score is in the top fifth of the scale (`--positive`). Precision, recall and the
-    share matched are measured on pairs that were not used to choose the cutoff. The figure shows how likely a
-    match is at each similarity.
+    A pair matches if its gold score is in the top fifth of the scale (`--positive`). Rates are measured on pairs
+    that were not used to choose the cutoff. The figure shows how likely a match is at each similarity.
 
     Returns:
         One row per model, task (and `all tasks`), measure and group, with `value`, `low` and `high`. Group
@@ -143,7 +142,7 @@ class Threshold(OfTasks):
         rows = self.frame[(self.frame["group"] == FITTED) & (self.frame["measure"] == CUTOFF)]
         tasks = rows[rows["value"].isna()].groupby("model", sort=False)["task"].agg(", ".join)
         none = note_of("No cutoff separates the pairs at this rate", tasks)
-        about = "A cutoff meets its target on new pairs with 90 % confidence. Rates are of pairs that did not choose it."
+        about = "A cutoff meets its target on new pairs with 90 % confidence. Its rates are of other pairs."
         return (about, *none, *similarity_notes(self.frame))
 
     def panels(self) -> Mapping[str, pd.DataFrame]:

@@ -11,7 +11,6 @@ one half of the pairs (no sentence is in both halves), and judged on the other h
 import argparse
 import re
 from itertools import permutations
-from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -32,7 +31,7 @@ def counted(texts: list[str], pattern: str, width: int = 4096) -> np.ndarray:
     return vectors
 
 
-ENCODERS: dict[str, Any] = {
+ENCODERS = {
     "minilm": "minilm",
     "words": lambda texts: counted(texts, r"\w+"),
     "trigrams": lambda texts: counted(texts, r"(?=(...))"),
@@ -60,7 +59,7 @@ def main() -> None:
     parser.add_argument("--data", action="append", default=[], help="your own pairs")
     arguments = parser.parse_args()
     print("pairs,from,to,old cutoff,carried,fitted,best,old number kept")
-    choices: list[dict[str, Any]] = [
+    choices = [
         {"tasks": ["MRPC"]},
         {"tasks": ["STS-B"], "positive": 4.0},
         *({"data": [own]} for own in arguments.data),

@@ -10,7 +10,7 @@ from math import isnan
 import numpy as np
 
 import stsbench as sb
-from stsbench.diagnosis.axes import AVERAGE_OF
+from stsbench.diagnosis.axes import Mean
 from stsbench.diagnosis.search import Grid
 from stsbench.records.kinds import AVERAGE
 
@@ -38,7 +38,7 @@ def table(grid: Grid) -> list[str]:
             setting = (*own[:number], place, *own[number + 1 :])
             average = value(grid, AVERAGE, setting)
             # Scaling alone does not change the cosine; one task is not an average.
-            if not place or isnan(average) or (axis.name == AVERAGE_OF and len(choice.tasks) == 1):
+            if not place or isnan(average) or (isinstance(choice, Mean) and len(choice.tasks) == 1):
                 continue
             moved = {task: value(grid, task, setting) - value(grid, task, own) for task in grid.scores}
             most = max(moved, key=lambda task: abs(moved[task]))

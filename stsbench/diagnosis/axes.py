@@ -1,14 +1,14 @@
-"""The choices that move a score: each is an axis with its values, its option of `stsbench run`, and its words.
+"""The choices that move a score or vectors: each is an axis with its values, its cost and its words.
 
-The grid, the search, the verdict, the table and the JSON treat all axes alike. This module has those that need no
-new vectors; `variations.py` has the others. It also has the numbers to explain.
+The searches, the verdict, the table and the JSON treat all axes alike. This module has those that need no new
+vectors; `VARIATIONS` (`variations.py`) and `SERVED` (`inputs.py`) list the others. It also has the claims.
 """
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,13 +25,23 @@ from stsbench.scoring.tasks import STS_TASKS
 from stsbench.statistics.neighbours import SIMILARITIES
 
 
+def _each_value(axis: "Axis", _encoder: Any) -> "list[Change]":
+    return [axis.change(value, **{axis.name: value}) for value in axis.values]
+
+
 @dataclass(frozen=True)
 class Axis:
-    """A choice that moves a score. Axes are equal if their names are.
+    """A choice that moves a score or vectors. Axes are equal if their names are.
 
     Attributes:
         name: in tables and JSON.
-        values: the values to try; the first is your setting.
+        values: the values to try; in the grid, the first is your setting.
+        cost: the place in the order of trying, the cheapest and most plausible first; 0 in the grid.
+        applies: whether it can matter to an encoder whose score is so many points off.
+        tries: for an encoder, the changes to try; by default each value for the field of this name.
+        moves: the vectors that move: `all`, those of `some` sentences, or all of them by rounding (`bits`).
+        task: the task whose splits are the values; empty for other choices.
+        renames: by value, a text in `--tasks` and its replacement.
         option: the option of `stsbench run` that sets the value; empty if there is none.
         label: a value in tables and sentences.
         labels: exceptions to `label`, by value.
@@ -41,6 +51,12 @@ class Axis:
 
     name: str
     values: tuple[Any, ...] = field(default=(), compare=False)
+    cost: int = field(default=0, compare=False)
+    applies: Callable[[Any, float], bool] = field(default=lambda _encoder, _gap: True, compare=False)
+    tries: "Callable[[Axis, Any], Iterable[Change]]" = field(default=_each_value, compare=False)
+    moves: Literal["all", "some", "bits"] = field(default="all", compare=False)
+    task: str = field(default="", compare=False)
+    renames: Mapping[Any, tuple[str, str]] = field(default_factory=dict, compare=False)
     option: str = field(default="", compare=False)
     label: str = field(default="{name} {value}", compare=False)
     labels: Mapping[Any, str] = field(default_factory=dict, compare=False)
@@ -57,21 +73,27 @@ class Axis:
         return replace(self, values=(default, *others), meanings={**self.meanings, **(meanings or {})})
 
     def label_of(self, value: Any) -> str:
-        """Returns the label of a value.
-
-        >>> METRIC.label_of("pearson")
-        'metric pearson'
-        """
+        """Returns the label of a value."""
         usual = self.label.format(name=self.name.replace("_", " "), value=value)
         return self.labels.get(value, usual)
+
+    def change(self, value: Any, **fields: Any) -> "Change":
+        """Returns the change to a value, which sets these fields."""
+        return Change(self, value, fields)
+
+    def changes_at(self, place: int) -> "Way":
+        """Returns how the value at a place differs from the first, which is yours."""
+        value = self.values[place]
+        return value if isinstance(value, Way) else Way([Change(self, value)] if place else [])
 
 
 @dataclass(frozen=True)
 class Change:
-    """A value that differs from your setting."""
+    """A value that differs from your setting, and the fields of `Use` or `Feed` that it sets."""
 
     axis: Axis
     value: Any
+    fields: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     @property
     def label(self) -> str:
@@ -88,6 +110,33 @@ class Change:
     def meaning(self) -> str:
         """The meaning of the value and its users, as a sentence; empty if its label is clear."""
         return self.axis.meanings.get(self.value, "")
+
+
+class Way(tuple[Change, ...]):
+    """The changes of a setting; none for yours."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return ", ".join(change.label for change in self)
+
+    def plus(self, *changes: Change) -> "Way":
+        """Returns the way with further changes."""
+        return Way((*self, *changes))
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields that the changes set."""
+        return {name: value for change in self for name, value in change.fields.items()}
+
+
+def single_ways(axes: Iterable[Axis], encoder: Any, gap: float = 0.0) -> list[Way]:
+    """Returns each change of the axes that apply to an encoder, the cheapest axis first.
+
+    `gap` is the difference between the claim and your setting's score, in points.
+    """
+    applying = sorted((axis for axis in axes if axis.applies(encoder, gap)), key=lambda axis: axis.cost)
+    return [Way([change]) for axis in applying for change in axis.tries(axis, encoder)]
 
 
 @dataclass(frozen=True)
@@ -109,16 +158,13 @@ class Mean:
 
     def of(self, scores: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
         """Returns the mean of the tasks' scores, which broadcast."""
-        total: NDArray[np.float64] = np.zeros(())
-        # A loop, because the arrays have different shapes.
-        for task in self.tasks:
-            total = total + (np.round(scores[task], 2) if self.rounded else scores[task])
-        return total / len(self.tasks)
+        parts = (np.round(scores[task], 2) if self.rounded else scores[task] for task in self.tasks)
+        return np.asarray(sum(parts) / len(self.tasks))
 
 
-def of_use(name: str, **words: Any) -> Axis:
+def of_use(name: str, **attributes: Any) -> Axis:
     """Returns the axis of a field of `Use`."""
-    return Axis(name, option=option_of(name), **words)
+    return Axis(**{"name": name, "option": option_of(name)} | attributes)
 
 
 POOLING = of_use(
@@ -137,18 +183,19 @@ POOLING = of_use(
 AGGREGATION = Axis(
     "aggregation",
     AGGREGATIONS,
-    "--aggregation",
+    option="--aggregation",
     meanings={
         "all": "`all` is one correlation over all pairs, as SimCSE, ESimCSE and MoCoSE report.",
         "wmean": "`wmean` is the mean over subsets weighted by pairs, SentEval's headline.",
     },
 )
 
-METRIC = Axis("metric", ("spearman", "pearson"), "--metric")
+METRIC = Axis("metric", ("spearman", "pearson"), option="--metric")
 
 TEXT = Axis(
     "text",
     option="--text",
+    renames={"raw": ("@senteval-v2", "@raw-v2")},
     meanings={
         "raw": "`raw` is the text as first released. The papers score SentEval's tokenised, lower-cased text."
     },
@@ -156,7 +203,7 @@ TEXT = Axis(
 
 MAX_LENGTH = of_use("max_length", labels={None: "no maximum length"})
 
-SIMILARITY = Axis("similarity", SIMILARITIES, "--similarity")
+SIMILARITY = Axis("similarity", SIMILARITIES, option="--similarity")
 
 NORMALIZE = Axis(
     "normalize",
@@ -180,16 +227,10 @@ _SPLITS = {
     },
 }
 
-AVERAGE_OF = "average"
 
-
-def split_axis(task: str, values: Iterable[str], default: str) -> Axis:
-    """Returns the splits of a task.
-
-    >>> split_axis("SICK-R", ["test", "all"], "test").label_of("all")
-    'SICK-R split all'
-    """
-    return Axis(f"{task} split").over(values, default, _SPLITS.get(task))
+def split_axis(task: str, values: Iterable[str]) -> Axis:
+    """Returns the splits of a task, yours first."""
+    return Axis(f"{task} split", tuple(values), task=task, meanings=_SPLITS.get(task, {}))
 
 
 def average_axis(tasks: Sequence[str]) -> Axis:
@@ -206,7 +247,7 @@ def average_axis(tasks: Sequence[str]) -> Axis:
             if len(kept) > 1 and len(kept) + len(left_out) == len(tasks):
                 means.append(Mean(f"without {listed(left_out)}", kept))
         means += [Mean(f"{task} alone", (task,)) for task in tasks]
-    return Axis(AVERAGE_OF, tuple(means), labels={mean: mean.name for mean in means if len(mean.tasks) == 1})
+    return Axis("average", tuple(means), labels={mean: mean.name for mean in means if len(mean.tasks) == 1})
 
 
 NOISE = 0.005
@@ -354,9 +395,5 @@ def _read_row(published: PublishedRow, tolerance: float | None) -> Claim:
 def _is_sts(cell: PublishedCell) -> bool:
     setting = cell.setting
     is_correlation = setting.metric in {"spearman", "pearson"} and setting.unit in {"x100", "1"}
-    return (
-        cell.score is not None
-        and setting.task in {*STS_TASKS, "Avg. STS"}
-        and is_correlation
-        and not setting.group
-    )
+    is_of_task = setting.task in {*STS_TASKS, "Avg. STS"} and not setting.group
+    return cell.score is not None and is_correlation and is_of_task

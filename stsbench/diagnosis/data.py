@@ -171,12 +171,7 @@ class Encoded:
 
 
 def encode_all(
-    encoder: Encoder,
-    texts: Sequence[str],
-    *,
-    lengths: Sequence[int] | None,
-    use_cache: bool,
-    progress: Progress,
+    encoder: Encoder, texts: Sequence[str], *, lengths: Sequence[int] | None, use_cache: bool, progress: Progress
 ) -> Encoded:
     """Encodes texts with each pooling; those that another maximum length changes also with that length."""
     encode = partial(embed, normalize=False, use_cache=use_cache, progress=progress)

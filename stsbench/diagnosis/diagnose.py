@@ -24,7 +24,7 @@ from stsbench.diagnosis.axes import (
     SIMILARITY,
     TEXT,
     Axis,
-    Change,
+    Way,
     average_axis,
     read_claim,
     split_axis,
@@ -40,7 +40,7 @@ from stsbench.diagnosis.data import (
 )
 from stsbench.diagnosis.result import Diagnosis, facts
 from stsbench.diagnosis.search import WEAK, Further, Grid, Scores, Search, along
-from stsbench.diagnosis.variations import Way, other_ways, with_poolings
+from stsbench.diagnosis.variations import differences, other_ways, used_as, with_poolings
 from stsbench.encoders.fitted import normalize
 from stsbench.encoders.load import Model, load
 from stsbench.encoders.plan import embed
@@ -52,7 +52,7 @@ from stsbench.scoring.settings import TEXTS, Protocol, Stages
 from stsbench.statistics.correlations import aggregate, correlate_rows
 from stsbench.statistics.neighbours import SIMILARITIES, in_threads, pair_similarities
 
-CROSSED = (SIMILARITY.name, NORMALIZE.name, METRIC.name, AGGREGATION.name)
+CROSSED = (SIMILARITY, NORMALIZE, METRIC, AGGREGATION)
 """The axes that are scored for every way of using the encoder."""
 
 
@@ -68,8 +68,12 @@ class Scorer:
     @classmethod
     def of(cls, axes: tuple[Axis, ...]) -> "Scorer":
         """Returns the scorer of a grid."""
-        values = {axis.name: axis.values for axis in axes}
-        return cls(*(values[name] for name in CROSSED))
+        return cls(*(axes[axes.index(axis)].values for axis in CROSSED))
+
+    def shape(self, pairs: TaskPairs) -> tuple[int, ...]:
+        """Returns the shape of the scores of pairs; without subsets there is one aggregation."""
+        aggregations = len(self.aggregations) if pairs.has_subsets else 1
+        return len(self.similarities), len(self.scalings), len(self.metrics), aggregations, len(pairs.splits)
 
     def compare(self, vectors: FloatMatrix, rows: NDArray[np.int64]) -> Scores:
         """Returns similarities, shape (similarities, scalings, pairs); NaN if scaling makes no difference.
@@ -93,13 +97,13 @@ class Scorer:
     def score(self, pairs: TaskPairs, compared: Scores) -> Scores:
         """Returns scores x 100, shape (similarities, scalings, metrics, aggregations, splits).
 
-        Without subsets there is one aggregation. `compared` has the shape (similarities, scalings, pairs).
+        `compared` has the shape (similarities, scalings, pairs).
         """
         gold, subset = (np.asarray(pairs.data.pairs[name]) for name in ("gold", "subset"))
         usable = ~np.isnan(compared).all(axis=2)
         samples = compared[usable]
         aggregations = self.aggregations if pairs.has_subsets else ("all",)
-        scores = np.full((*usable.shape, len(self.metrics), len(aggregations), len(pairs.splits)), np.nan)
+        scores = np.full(self.shape(pairs), np.nan)
         for place, rows in enumerate(pairs.splits.values()):
             names = dict.fromkeys(subset[rows]) if pairs.has_subsets else ()
             groups = [rows[subset[rows] == name] for name in names]
@@ -119,16 +123,14 @@ def build_grid(
 ) -> Grid:
     """Scores all tasks in all ways."""
     axes = _axes(encoder, data, encoded, protocol)
-    values, scorer = {axis.name: axis.values for axis in axes}, Scorer.of(axes)
-    texts, poolings = values[TEXT.name], values[POOLING.name]
-    names = (POOLING.name, MAX_LENGTH.name, *CROSSED)
+    texts, poolings = (axes[axes.index(axis)].values for axis in (TEXT, POOLING))
+    scorer = Scorer.of(axes)
     scores: dict[str, Scores] = {}
     views: list[tuple[TaskPairs, slice, Scores]] = []
     end = 0
     for pairs in data.sets:
         place = slice(end, end := end + 2 * len(pairs.data.pairs))
-        sizes = [1 if name == AGGREGATION.name and not pairs.has_subsets else len(values[name]) for name in names]
-        shape = (len(texts) if pairs.text else 1, *sizes, len(pairs.splits))
+        shape = (len(texts) if pairs.text else 1, len(poolings), len(encoded.rows), *scorer.shape(pairs))
         of_task = scores.setdefault(pairs.data.task, np.full(shape, np.nan))
         views.append((pairs, place, of_task[texts.index(pairs.text) if pairs.text else 0]))
 
@@ -148,8 +150,10 @@ def build_grid(
 
     for done, _ in enumerate(in_threads(fill, range(len(poolings))), 1):
         progress("scoring", done, len(poolings))
-    dimensions = (TEXT.name, *names)
-    return Grid(axes, {task: along(axes, (*dimensions, f"{task} split"), its) for task, its in scores.items()})
+    dimensions = (TEXT, POOLING, MAX_LENGTH, *CROSSED)
+    return Grid(
+        axes, {task: along(axes, (*dimensions, split_axis(task, ())), its) for task, its in scores.items()}
+    )
 
 
 def _axes(encoder: Encoder, data: DiagnosisData, encoded: Encoded, protocol: Protocol) -> tuple[Axis, ...]:
@@ -163,7 +167,7 @@ def _axes(encoder: Encoder, data: DiagnosisData, encoded: Encoded, protocol: Pro
     return (
         POOLING.over(encoded.vectors, pooling),
         AGGREGATION.over(AGGREGATION.values, protocol.aggregation),
-        *(split_axis(task, values, values[0]) for task, values in splits.items()),
+        *(split_axis(task, values) for task, values in splits.items()),
         METRIC.over(METRIC.values, protocol.metric),
         TEXT.over([text for text in TEXTS if text in texts], protocol.text),
         MAX_LENGTH.over(lengths, length, meanings_of_lengths(encoder)),
@@ -176,10 +180,9 @@ def _axes(encoder: Encoder, data: DiagnosisData, encoded: Encoded, protocol: Pro
 def search_further(
     encoder: Encoder,
     search: Search,
-    data: DiagnosisData,
+    tasks: Sequence[TaskPairs],
     known: Container[str],
     *,
-    protocol: Protocol,
     seconds: float,
     use_cache: bool,
     progress: Progress,
@@ -190,12 +193,13 @@ def search_further(
     """
     passes: dict[Any, list[Way]] = defaultdict(list)
     for way in other_ways(encoder, search.default.distance):
-        passes[way.forward_pass].append(way)
-    tasks = sorted(data.own(protocol.text), key=lambda pairs: len(pairs.data.pairs))
-    begun, scores = time.perf_counter(), dict[tuple[Change, ...], dict[str, Scores]]()
+        # One forward pass gives all poolings and layers.
+        fields = differences(way, encoder.identity.use) | {"pooling": ""}
+        passes[frozenset(fields.items())].append(way)
+    begun, scores = time.perf_counter(), dict[Way, dict[str, Scores]]()
     further = Further(replace(search, grid=search.grid.beyond(scores)))
     for number, group in enumerate(passes.values(), 1):
-        name = group[0].changes[0].label + (f" and {len(group) - 1} more" if len(group) > 1 else "")
+        name = group[0][0].label + (f" and {len(group) - 1} more" if len(group) > 1 else "")
         pooled = [each for way in group for each in with_poolings(encoder, way, known)]
         end = begun + seconds
         try:
@@ -224,17 +228,17 @@ def _score_ways(
     *,
     end: float,
     use_cache: bool,
-) -> dict[tuple[Change, ...], dict[str, Scores]]:
+) -> dict[Way, dict[str, Scores]]:
     """Returns the scores of ways with the same forward pass; raises `TimeoutError` at the end of the time."""
-    encoder, axes = ways[0].encoder(own), search.grid.axes
-    scorer, poolings = Scorer.of(axes), [way.use.pooling for way in ways]
+    encoder, axes = used_as(own, ways[0]), search.grid.axes
+    scorer, poolings = Scorer.of(axes), [way.fields.get("pooling", own.identity.use.pooling) for way in ways]
     names = poolings if isinstance(encoder, TransformerEncoder) else None
     scores: list[dict[str, Scores]] = [{} for _ in ways]
     for pairs in tasks:
         if time.perf_counter() > end:
             raise TimeoutError
         texts, task = sentences_in(pairs.data), pairs.data.task
-        for rule in ways[0].rules:
+        for rule in ways[0].fields.get("rules", ()):
             texts = list(map(RULES[rule], texts))
         made = embed(encoder, texts, poolings=names, normalize=False, use_cache=use_cache)
         further.sentences += made.cost.encoded
@@ -246,7 +250,7 @@ def _score_ways(
         claimed = [value for value in search.claim.values if value.task == task]
         if not all((np.abs(values - value.score) <= value.tolerance).any() for value in claimed):
             break
-    return {way.changes: its for way, its in zip(ways, scores, strict=True)}
+    return dict(zip(ways, scores, strict=True))
 
 
 def diagnose(
@@ -307,7 +311,7 @@ def diagnose(
     chosen = choose_tasks(asked, tasks, data)
     encoder = load(encoder)
     for name in encoder.identity.use.changed("afterwards"):
-        if name != NORMALIZE.name:
+        if name not in {axis.name for axis in CROSSED}:
             raise UserError(f"diagnose does not try {option_of(name)}: leave it out.")
     pairs = read_pairs(chosen, protocol, [Path(folder) for folder in data_dirs])
     stages.done("data")
@@ -320,15 +324,9 @@ def diagnose(
     _require_scores(search)
     stages.done("scores")
     if budget and not search.default.fits and not _is_convincing(search):
+        shortest = sorted(pairs.own(protocol.text), key=lambda task: len(task.data.pairs))
         further = search_further(
-            encoder,
-            search,
-            pairs,
-            encoded.vectors,
-            protocol=protocol,
-            seconds=budget,
-            use_cache=use_cache,
-            progress=progress,
+            encoder, search, shortest, encoded.vectors, seconds=budget, use_cache=use_cache, progress=progress
         )
         stages.done("further")
     notes = [*encoder.notes, *pairs.notes, *encoded.notes, *([further.note] if further else [])]

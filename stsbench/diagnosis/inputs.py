@@ -1,16 +1,16 @@
 """Ways of using a checkpoint that only its vectors reveal, and the vectors of each.
 
-`Machine.steps` lists them: words, and the fields of `Feed` that they set. To add a cause, add an entry there.
+`SERVED` lists the axes, whose changes set fields of `Feed`. To add a cause, add an entry there.
 """
 
 import copy
 import json
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
+from stsbench.diagnosis.axes import Axis, Change, Way, single_ways
 from stsbench.diagnosis.variations import number_of_layers
 from stsbench.encoders.network import Network
 from stsbench.encoders.poolers import AUTO, Reading, parse_pooling, read_vectors
@@ -87,11 +88,7 @@ _SPECIAL: Mapping[str, Callable[[_Ids, _Ids, Any], tuple[_Ids, _Ids]]] = {
     "adds special tokens at both ends": lambda first, last, t: (first or [t.begin_id], last or [t.end_id]),
 }
 
-_CUTS = {
-    "end": "cuts the end",
-    "start": "cuts the beginning",
-    "hard": "cuts the end with the final special token",
-}
+_CUTS = {"end": "cuts the end", "start": "cuts the beginning", "hard": "cuts the end with the final special token"}
 
 _PADDINGS = {
     "lets attention see the padding": {"seen": True},
@@ -108,6 +105,52 @@ _BATCHES: Mapping[str, tuple[int, bool]] = {
 }
 
 INT8 = "int8"
+
+
+def _around(tokenizer: Any) -> tuple[_Ids, _Ids]:
+    """Returns the special tokens before and after a text."""
+    plain, whole = (tokenizer(["a"], special_tokens=flag)[0] for flag in (False, True))
+    start = next(place for place in range(len(whole)) if whole[place : place + len(plain)] == plain)
+    return list(whole[:start]), list(whole[start + len(plain) :])
+
+
+def _prompts(axis: Axis, encoder: TransformerEncoder) -> Iterator[Change]:
+    for text in dict.fromkeys((*_PROMPTS, *named_prompts(encoder.checkpoint).values())):
+        yield axis.change(f"puts {text!r} before every sentence" if text else "leaves out the prompt", prompt=text)
+
+
+def _special_tokens(axis: Axis, encoder: TransformerEncoder) -> Iterator[Change]:
+    first, last = map(encoder.tokenizer.texts, _around(encoder.tokenizer))
+    for words in _SPECIAL:
+        yield axis.change(words.format(first=(first or [""])[0], last=(last or [""])[-1]), special=words)
+
+
+def _lengths(axis: Axis, encoder: TransformerEncoder) -> Iterator[Change]:
+    own = encoder.use.max_length or 8
+    for limit in sorted({8, 16, *USUAL_LENGTHS, *stated_limits(encoder.checkpoint), own}):
+        for cut, words in _CUTS.items():
+            yield axis.change(f"{words} beyond {limit} tokens", limit=limit, cut=cut)
+
+
+def _paddings(axis: Axis, _encoder: TransformerEncoder) -> Iterator[Change]:
+    for words, fields in _PADDINGS.items():
+        for batches in (*_BATCHES, _FULL):
+            yield axis.change(f"{words} ({batches})", batches=batches, **fields)
+
+
+served = partial(Axis, label="{value}")
+"""An axis whose values are words after "The server"."""
+
+SERVED = (
+    *(served(name, tuple(values), cost=1) for name, values in _TEXTS.items()),
+    served("prompt", cost=2, tries=_prompts),
+    served("special tokens", cost=3, tries=_special_tokens),
+    served("length", cost=4, tries=_lengths),
+    Axis("mask", MASKS, cost=5, label="uses a {value} attention mask"),
+    served("padding", cost=6, tries=_paddings),
+    Axis("precision", (*PRECISIONS, INT8), cost=7, moves="bits", label="computes in {value}"),
+)
+"""What a server may do otherwise."""
 
 FLOOR, ALIKE = 1e-6, 0.05
 """The error of float32's rounding; smaller ratios of errors (log10) do not count."""
@@ -135,22 +178,6 @@ class Feed:
     precision: str = ""
 
 
-class Step(NamedTuple):
-    """A change of your setting: its axis, its words after "The server", and the fields of `Feed` that it sets."""
-
-    axis: str
-    words: str
-    fields: tuple[tuple[str, Any], ...] = ()
-
-
-Steps = tuple[Step, ...]
-
-
-def feed_of(way: Steps) -> Feed:
-    """Returns how a way feeds texts to the network."""
-    return Feed(**{name: value for step in way for name, value in step.fields})
-
-
 class Input(NamedTuple):
     """The input of the network for one text.
 
@@ -158,13 +185,15 @@ class Input(NamedTuple):
         ids: the tokens.
         words: where the tokens of the text start and stop, without special tokens.
         width: the number of columns with padding; 0 without padding.
-        how: the fields of `Feed` that the network obeys: mask, seen, left, precision.
+        network: the attention mask and the precision.
+        padding: whether attention sees it, and whether it is on the left.
     """
 
     ids: tuple[int, ...]
     words: tuple[int, int]
     width: int
-    how: tuple[str, bool, bool, str]
+    network: tuple[str, str]
+    padding: tuple[bool, bool]
 
     @property
     def size(self) -> int:
@@ -179,20 +208,31 @@ class Read(NamedTuple):
     part: str = ""
     is_moved: bool = False
 
+    def changes(self, own: str, width: int) -> Iterator[Change]:
+        """Yields how it differs from reading so many dimensions with your pooling, in your order."""
+        pooling = self.pooling.removesuffix(PADDED)
+        if pooling != own:
+            words = "averages without the special tokens" if pooling == "sentence" else f"uses pooling {pooling}"
+            yield served("pooling").change(words)
+        if self.part:
+            yield served("dimensions").change(f"keeps the {self.part} {width} dimensions")
+        if self.is_moved:
+            yield served("order").change("returns the rows in another order")
+
 
 @dataclass(frozen=True, eq=False)
 class Setting:
     """A setting, and its remaining errors; a precision explains only its own noise (`floor`)."""
 
-    way: Steps
+    way: Way
     read: Read
     errors: Errors = field(repr=False)
     floor: float = FLOOR
 
     @property
-    def changes(self) -> Steps:
+    def changes(self) -> Way:
         """The changes of your setting, without the precision."""
-        return tuple(step for step in self.way if step.axis != "precision")
+        return Way(change for change in self.way if change.axis.moves != "bits")
 
     @property
     def objective(self) -> float:
@@ -224,13 +264,6 @@ class Machine:
     _inputs: dict[Feed, list[Input]] = field(default_factory=dict)
 
     @cached_property
-    def around(self) -> tuple[_Ids, _Ids]:
-        """The special tokens before and after a text."""
-        plain, whole = (self.encoder.tokenizer(["a"], special_tokens=flag)[0] for flag in (False, True))
-        start = next(place for place in range(len(whole)) if whole[place : place + len(plain)] == plain)
-        return list(whole[:start]), list(whole[start + len(plain) :])
-
-    @cached_property
     def poolings(self) -> dict[str, Reading]:
         """The poolings of every input, yours first."""
         own = self.encoder.use.pooling
@@ -243,43 +276,22 @@ class Machine:
         return {name: parse_pooling(name.removesuffix(PADDED)) for name in dict.fromkeys(names)}
 
     @cached_property
-    def steps(self) -> list[Step]:
-        """The changes that the network accepts; those with the same inputs are merged."""
-        use, first, last = self.encoder.use, *map(self.encoder.tokenizer.texts, self.around)
-        entries: list[tuple[str, str, dict[str, Any]]] = [
-            (axis, words, {axis: words}) for axis, of_axis in _TEXTS.items() for words in of_axis
-        ]
-        for text in dict.fromkeys((*_PROMPTS, *named_prompts(self.encoder.checkpoint).values())):
-            words = f"puts {text!r} before every sentence" if text else "leaves out the prompt"
-            entries.append(("prompt", words, {"prompt": text}))
-        for words in _SPECIAL:
-            names = {"first": (first or [""])[0], "last": (last or [""])[-1]}
-            entries.append(("special tokens", words.format(**names), {"special": words}))
-        for limit in sorted({8, 16, *USUAL_LENGTHS, *stated_limits(self.encoder.checkpoint), use.max_length or 8}):
-            for cut, words in _CUTS.items():
-                entries.append(("length", f"{words} beyond {limit} tokens", {"limit": limit, "cut": cut}))
-        entries += [("mask", f"uses a {mask} attention mask", {"mask": mask}) for mask in MASKS]
-        for words, fields in _PADDINGS.items():
-            for batches in (*_BATCHES, _FULL):
-                entries.append(("padding", f"{words} ({batches})", {"batches": batches, **fields}))
-        for name in (*PRECISIONS, INT8):
-            if name != use.precision:
-                entries.append(("precision", f"computes in {name}", {"precision": name}))
-        own, steps = self.inputs(Feed()), dict[Any, Step]()
-        for axis, words, fields in entries:
-            step = Step(axis, words, tuple(fields.items()))
-            inputs = self.inputs(feed_of((step,)))
+    def ways(self) -> list[Way]:
+        """The single changes that the network accepts; those with the same inputs are merged."""
+        own, ways = self.inputs(Way()), dict[Any, Way]()
+        for way in single_ways(SERVED, self.encoder):
+            inputs = self.inputs(way)
             changed = [row for row, before in zip(inputs, own, strict=True) if row != before]
             with suppress(UserError, RuntimeError, ValueError, NotImplementedError):
-                if changed and (axis not in {"mask", "precision"} or self.vectors(changed[:1])):
-                    key = (tuple(inputs), "pooled" in fields)
-                    same = steps.get(key)
-                    steps[key] = step if same is None else same._replace(words=f"{same.words} (or {words})")
-        return list(steps.values())
+                if changed and (changed[0].network == own[0].network or self.vectors(changed[:1])):
+                    key = (tuple(inputs), "pooled" in way.fields)
+                    first = ways.get(key, way)[0]
+                    ways[key] = Way([replace(first, value=f"{first.value} (or {way})")]) if key in ways else way
+        return list(ways.values())
 
-    def inputs(self, feed: Feed) -> list[Input]:
+    def inputs(self, way: Way) -> list[Input]:
         """Returns the input of the network for each text."""
-        if feed not in self._inputs:
+        if (feed := Feed(**way.fields)) not in self._inputs:
             prompt = self.encoder.use.prompt if feed.prompt is None else feed.prompt
             texts = list(self.texts)
             for axis, entries in _TEXTS.items():
@@ -288,13 +300,14 @@ class Machine:
         return self._inputs[feed]
 
     def _fed(self, texts: Sequence[str], feed: Feed) -> list[Input]:
-        (first, last), use, tokenizer = self.around, self.encoder.use, self.encoder.tokenizer
+        use, tokenizer = self.encoder.use, self.encoder.tokenizer
+        first, last = around = _around(tokenizer)
         limit, most = feed.limit or use.max_length, position_limit(self.encoder.checkpoint)
         room = None if limit is None else max(1, limit - len(first) - len(last))
         if feed.special:
             first, last = _SPECIAL[feed.special](first, last, tokenizer)
         if None in {*first, *last}:  # the tokenizer has no such token
-            first, last = self.around
+            first, last = around
         new = [text for text in dict.fromkeys(texts) if text not in self._tokens]
         cased = [text.lower() for text in new] if self.encoder.settings.lower_case else new
         self._tokens |= zip(new, tokenizer(cased, special_tokens=False), strict=True)
@@ -308,9 +321,10 @@ class Machine:
             row = (*first, *words, *end)[:most]
             stop = max(1, len(row) - len(end))
             rows.append((row, (min(len(first), stop - 1), stop)))
-        how = (feed.mask, feed.seen, feed.left, feed.precision)
+        precision = "" if feed.precision == use.precision else feed.precision
+        network, padding = (feed.mask, precision), (feed.seen, feed.left)
         widths = self._widths([len(row) for row, _ in rows], feed.batches, use.max_length)
-        return [Input(row, words, width, how) for (row, words), width in zip(rows, widths, strict=True)]
+        return [Input(*row, width, network, padding) for row, width in zip(rows, widths, strict=True)]
 
     @staticmethod
     def _widths(lengths: Sequence[int], batches: str, longest: int | None) -> list[int]:
@@ -328,7 +342,7 @@ class Machine:
         groups = defaultdict(list)
         for row in dict.fromkeys(inputs):
             if row not in self._known:
-                groups[row.how, row.width].append(row)
+                groups[row[2:]].append(row)
         for rows in groups.values():
             rows.sort(key=lambda row: -row.size)
             start = 0
@@ -342,7 +356,7 @@ class Machine:
     def _computed(self, batch: Sequence[Input]) -> list[list[NDArray[np.float32]]]:
         import torch
 
-        mask_kind, seen, left, precision = batch[0].how
+        (mask_kind, precision), (seen, left) = batch[0].network, batch[0].padding
         network, padding = replace(self._network(precision), mask=mask_kind), "left" if left else "right"
         parts = [Part(row.ids, (), ()) for row in batch]
         padded = network.padded(parts, padding, None, batch[0].width)[:3]

@@ -18,20 +18,8 @@ from numpy.typing import NDArray
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
-from stsbench.diagnosis.inputs import (
-    ALIKE,
-    FLOOR,
-    PADDED,
-    SENTENCES,
-    Errors,
-    Feed,
-    Machine,
-    Read,
-    Setting,
-    Step,
-    Steps,
-    feed_of,
-)
+from stsbench.diagnosis.axes import Way
+from stsbench.diagnosis.inputs import ALIKE, FLOOR, PADDED, SENTENCES, Errors, Feed, Machine, Read, Setting, served
 from stsbench.diagnosis.result import Likeness
 from stsbench.encoders.endpoint import RefusedError
 from stsbench.encoders.fitted import normalize
@@ -61,13 +49,13 @@ class VectorSearch:
     """
 
     def __init__(
-        self, machine: Machine, vectors: FloatMatrix, rows: NDArray[np.int64], *, other: Steps, ends: float
+        self, machine: Machine, vectors: FloatMatrix, rows: NDArray[np.int64], *, other: Way, ends: float
     ) -> None:
         self.machine, self.vectors, self.rows, self.other, self.ends = machine, vectors, rows, other, ends
         self.unit, self.width = _part(vectors, "", vectors.shape[1]), vectors.shape[1]
         self.tried: dict[Feed, list[Setting]] = {}
         self.noise: dict[str, tuple[float, float]] = {}
-        self._add(())
+        self._add(Way())
         if not self.tried[Feed()]:
             raise UserError(f"the vectors have {self.width} dimensions, and the model's have fewer.")
         self.default = min(self.tried[Feed()], key=lambda c: len(c.changes))
@@ -75,18 +63,18 @@ class VectorSearch:
     def run(self, progress: Progress) -> Setting:
         """Returns the simplest setting that explains the vectors, or the nearest."""
         if self.best.errors.max() > _EXACT:
-            steps = self.machine.steps
-            precisions = [step for step in steps if step.axis == "precision"]
+            yours, ways = Way(), self.machine.ways
+            precisions = [way for way in ways if way[0].axis.moves == "bits"]
             self._measure_noise(precisions)
-            self._consider((), [(step,) for step in steps], progress, most=12)
+            self._consider(yours, ways, progress, most=12)
             for leader in self._leaders() if self.best.errors.max() > _EXACT else ():
                 bad = leader.errors > 10 * max(float(np.quantile(leader.errors, 0.2)), FLOOR)
-                self._consider(leader.way, _also(leader.way, steps), progress, most=4, few=2, among=bad)
+                self._consider(leader.way, _also(leader.way, ways), progress, most=4, few=2, among=bad)
             if not self.agree(self.best).all():
-                wide = [step for step in steps if self._changed((), (step,)).mean() > 0.5]
-                wide.sort(key=lambda step: min(row.size for row in self.machine.inputs(feed_of((step,)))))
-                pairs = [way for number, step in enumerate(wide) for way in _also((step,), wide[:number])]
-                self._consider((), pairs, progress, most=4, few=2, least=_GAIN)
+                wide = [way for way in ways if self._changed(yours, way).mean() > 0.5]
+                wide.sort(key=lambda way: min(row.size for row in self.machine.inputs(way)))
+                pairs = [pair for number, way in enumerate(wide) for pair in _also(way, wide[:number])]
+                self._consider(yours, pairs, progress, most=4, few=2, least=_GAIN)
             self._consider(self.best.way, _also(self.best.way, precisions), progress, most=1)
         return self.best
 
@@ -111,7 +99,7 @@ class VectorSearch:
 
     def precision_of(self, candidate: Setting) -> tuple[str, float]:
         """Returns the precision in which most vectors agree, and the largest error in it; "" if there is none."""
-        middle, feed = float(np.median(candidate.errors)), feed_of(candidate.way)
+        middle, feed = float(np.median(candidate.errors)), Feed(**candidate.way.fields)
         if middle <= _EXACT and not feed.precision:
             return self.machine.encoder.use.precision, _EXACT
         if middle <= _ROUNDED and (rounded := _rounded_to(self.vectors)):
@@ -130,8 +118,8 @@ class VectorSearch:
                 return name, 5 * largest
         return "", _ROUNDED
 
-    def lengths(self, best: Setting) -> Steps:
-        """Returns how the lengths of the vectors differ from yours."""
+    def lengths(self, best: Setting) -> str:
+        """Returns in words how the lengths of the vectors differ from yours; empty if they do not."""
         made, kept = self._made(best), slice(-self.width, None) if best.read.part == "last" else slice(self.width)
         parts = (self.vectors[self._places(best)], made[:, kept], _part(made, "", made.shape[1])[:, kept])
         given, plain, cut = (np.linalg.norm(part, axis=1) for part in parts)
@@ -147,13 +135,12 @@ class VectorSearch:
             "returns vectors of other lengths": given,
         }
         tolerance = max(1e-3, 5 * float(np.median(best.errors)))
-        words = next(w for w, v in ways.items() if np.allclose(given[used], v[used], rtol=tolerance, atol=1e-12))
-        return (Step("normalisation", words),) if words else ()
+        return next(w for w, v in ways.items() if np.allclose(given[used], v[used], rtol=tolerance, atol=1e-12))
 
     def order(self, candidate: Setting) -> str:
         """Returns the order of the rows in words."""
         unit = _part(self._made(candidate), candidate.read.part, self.width)
-        sizes = np.array([len(row.ids) for row in self.machine.inputs(feed_of(candidate.way))])
+        sizes = np.array([len(row.ids) for row in self.machine.inputs(candidate.way)])
         keys = {"reversed": -np.arange(len(sizes)), "sorted by length": sizes, "longest first": -sizes}
         for words, key in keys.items() if len(self.unit) == len(sizes) else ():
             placed = np.argsort(np.argsort(key, kind="stable"))
@@ -169,7 +156,7 @@ class VectorSearch:
         return (unit @ self.unit.T).argmax(1) if candidate.read.is_moved else self.rows
 
     def _made(self, candidate: Setting) -> NDArray[np.float64]:
-        inputs = self.machine.inputs(feed_of(candidate.way))
+        inputs = self.machine.inputs(candidate.way)
         return self.machine.vectors(inputs)[candidate.read.pooling].astype(np.float64)
 
     def _leaders(self) -> list[Setting]:
@@ -177,14 +164,14 @@ class VectorSearch:
         best = [min(of_feed, key=lambda c: c.objective) for of_feed in self.tried.values()]
         return sorted(best, key=lambda c: float(np.quantile(c.errors, 0.2)))[:4]
 
-    def _changed(self, before: Steps, after: Steps) -> NDArray[np.bool_]:
-        first, second = (self.machine.inputs(feed_of(way)) for way in (before, after))
-        return np.array([a != b for a, b in zip(first, second, strict=True)])
+    def _changed(self, before: Way, after: Way) -> NDArray[np.bool_]:
+        inputs = map(self.machine.inputs, (before, after))
+        return np.array([a != b for a, b in zip(*inputs, strict=True)])
 
     def _consider(
         self,
-        before: Steps,
-        ways: Sequence[Steps],
+        before: Way,
+        ways: Sequence[Way],
         progress: Progress,
         *,
         most: int,
@@ -196,47 +183,43 @@ class VectorSearch:
         gains = []
         for number, way in enumerate(ways):
             progress("trying settings", number + 1, len(ways))
-            feed, changed = feed_of(way), self._changed(before, way)
+            changed, inputs = self._changed(before, way), self.machine.inputs(way)
             places = np.flatnonzero(changed if among is None else changed & among)
-            if feed in self.tried or not len(places) or time.monotonic() > self.ends:
+            if Feed(**way.fields) in self.tried or not len(places) or time.monotonic() > self.ends:
                 continue
-            inputs = self.machine.inputs(feed)
             places = np.array(sorted(places, key=lambda place: inputs[place].size)[:few])
-            own = [c.errors[places] for c in self.tried[feed_of(before)]]
+            own = [c.errors[places] for c in self.tried[Feed(**before.fields)]]
             with suppress(UserError, RuntimeError, ValueError, IndexError):  # the network cannot read it
-                if (gain := _nearest(own) - _nearest(self._errors(feed, places).values())) > least:
+                if (gain := _nearest(own) - _nearest(self._errors(way, places).values())) > least:
                     gains.append((-gain, number))
         for _, number in sorted(gains)[:most]:
             self._add(ways[number])
 
-    def _add(self, way: Steps) -> None:
-        own, feed = self.machine.encoder.use.pooling, feed_of(way)
-        way = tuple(step for step in way if step.fields)  # how the output is read is found anew
+    def _add(self, way: Way) -> None:
+        own, feed = self.machine.encoder.use.pooling, Feed(**way.fields)
+        way = Way(change for change in way if change.fields)  # how the output is read is found anew
         floor = max(FLOOR, self.noise.get(feed.precision, (0.0, 0.0))[0])
         self.tried[feed] = []
-        for read, errors in self._errors(feed, np.arange(len(self.rows))).items():
-            pooling = read.pooling.removesuffix(PADDED)
-            words = "averages without the special tokens" if pooling == "sentence" else f"uses pooling {pooling}"
-            steps = [Step("pooling", words)] if pooling != own else []
-            steps += [Step("dimensions", f"keeps the {read.part} {self.width} dimensions")] if read.part else []
-            steps += [Step("order", "returns the rows in another order")] if read.is_moved else []
-            self.tried[feed].append(Setting((*way, *self.other, *steps), read, errors, floor))
+        for read, errors in self._errors(way, np.arange(len(self.rows))).items():
+            whole = way.plus(*self.other, *read.changes(own, self.width))
+            self.tried[feed].append(Setting(whole, read, errors, floor))
 
-    def _measure_noise(self, precisions: Sequence[Step]) -> None:
+    def _measure_noise(self, precisions: Sequence[Way]) -> None:
         """Measures by how much each precision moves short sentences: the median and the largest error."""
-        places = [place for place, row in enumerate(self.machine.inputs(Feed())) if row.size < _SHORT][:20]
-        made = {}
-        for name in ("", *(str(dict(step.fields)["precision"]) for step in precisions)):
-            inputs = self.machine.inputs(Feed(precision=name))
-            made[name] = normalize(next(iter(self.machine.vectors([inputs[place] for place in places]).values())))
-            errors = np.linalg.norm(made[name] - made[""], axis=1)
-            self.noise |= {name: (float(np.median(errors)), float(errors.max()))} if name else {}
+        places = [place for place, row in enumerate(self.machine.inputs(Way())) if row.size < _SHORT][:20]
+        own = None
+        for way in (Way(), *precisions):
+            inputs = self.machine.inputs(way)
+            made = normalize(next(iter(self.machine.vectors([inputs[place] for place in places]).values())))
+            own = made if own is None else own
+            errors = np.linalg.norm(made - own, axis=1)
+            self.noise |= {name: (float(np.median(errors)), float(errors.max())) for name in way.fields.values()}
 
-    def _errors(self, feed: Feed, places: NDArray[np.int64]) -> dict[Read, Errors]:
+    def _errors(self, way: Way, places: NDArray[np.int64]) -> dict[Read, Errors]:
         """Returns the errors of some sentences for each reading."""
-        inputs, rows, errors = self.machine.inputs(feed), self.rows[places], {}
+        inputs, rows, errors = self.machine.inputs(way), self.rows[places], {}
         for pooling, vectors in self.machine.vectors([inputs[place] for place in places]).items():
-            if vectors.shape[1] < self.width or pooling.endswith(PADDED) != feed.pooled:
+            if vectors.shape[1] < self.width or pooling.endswith(PADDED) != way.fields.get("pooled", False):
                 continue
             for part in ("first", "last") if vectors.shape[1] > self.width else ("",):
                 unit = _part(vectors, part, self.width)
@@ -248,10 +231,10 @@ class VectorSearch:
         return errors
 
 
-def _also(way: Steps, steps: Iterable[Step]) -> list[Steps]:
-    """Returns a way with each step on another axis."""
-    axes = {step.axis for step in way}
-    return [(*way, step) for step in steps if step.axis not in axes]
+def _also(way: Way, others: Iterable[Way]) -> list[Way]:
+    """Returns a way with each single change of another axis."""
+    axes = {change.axis for change in way}
+    return [way.plus(*other) for other in others if other[0].axis not in axes]
 
 
 def _nearest(errors: Iterable[Errors]) -> float:
@@ -303,11 +286,12 @@ def diagnose_vectors(
     # Evenly over all lengths.
     rows = np.sort(order[np.linspace(0, len(texts) - 1, min(len(texts), _MOST_SENTENCES)).astype(int)])
     chosen, ends = [texts[row] for row in rows], time.monotonic() + budget
-    search = VectorSearch(Machine(_readable(encoder), chosen), vectors, rows, other=(), ends=ends)
+    search = VectorSearch(Machine(_readable(encoder), chosen), vectors, rows, other=Way(), ends=ends)
     best, yours = search.run(progress), search.default
     if other is not None and not search.agree(best).all():
-        step = Step("model", f"uses {other.identity.name if isinstance(other, Encoder) else other}")
-        second = VectorSearch(Machine(_readable(other), chosen), vectors, rows, other=(step,), ends=ends + budget)
+        change = served("model").change(f"uses {other.identity.name if isinstance(other, Encoder) else other}")
+        machine, way = Machine(_readable(other), chosen), Way([change])
+        second = VectorSearch(machine, vectors, rows, other=way, ends=ends + budget)
         if (nearest := second.run(progress)).gain(best) >= _GAIN:
             search, best = second, nearest
     return _answer(search, best, yours, subject, refused=len(given) - len(texts))
@@ -326,30 +310,32 @@ def _readable(model: Model) -> TransformerEncoder:
 def _answer(search: VectorSearch, best: Setting, yours: Setting, subject: str, *, refused: int) -> Likeness:
     precision, largest = search.precision_of(best)
     equal = (
-        c.changes
+        c
         for c in search.candidates
         if len(c.changes) == len(best.changes) and np.abs(c.decrease(best)).mean() < ALIKE
     )
 
-    def words(way: Steps) -> str:
-        return listed([f"returns the rows {search.order(best)}" if s.axis == "order" else s.words for s in way])
-
-    alike = [way for way in dict.fromkeys(map(words, equal)) if way != words(best.changes)]
-    also = f" (or {'; or '.join(alike[:4])}: these sentences do not distinguish them)" if alike else ""
-    changes = (*([words(best.changes) + also] if best.changes else []), *(s.words for s in search.lengths(best)))
-    rows = []
-    nearest = sorted(search.candidates, key=lambda c: c.objective)
-    for candidate in [best, yours, *nearest][:30]:
-        agree = candidate.errors <= largest
-        rows.append(
-            {
-                "setting": ", ".join(step.words for step in candidate.way) or "yours",
-                "agree": int(agree.sum()),
-                "error of these": float(candidate.errors[agree].max(initial=0.0)),
-                "median error": float(np.median(candidate.errors)),
-                "largest error": float(candidate.errors.max()),
-            }
+    def words(setting: Setting) -> str:
+        labels = [change.label for change in setting.changes]
+        # The order is the last change.
+        return listed(
+            [*labels[:-1], f"returns the rows {search.order(best)}"] if setting.read.is_moved else labels
         )
+
+    named, *alike = dict.fromkeys((words(best), *map(words, equal)))
+    also = f" (or {'; or '.join(alike[:4])}: these sentences do not distinguish them)" if alike else ""
+    changes = tuple(filter(None, [named and named + also, search.lengths(best)]))
+    nearest = sorted(search.candidates, key=lambda c: c.objective)
+    rows = [
+        {
+            "setting": str(c.way) or "yours",
+            "agree": int((c.errors <= largest).sum()),
+            "error of these": float(c.errors[c.errors <= largest].max(initial=0.0)),
+            "median error": float(np.median(c.errors)),
+            "largest error": float(c.errors.max()),
+        }
+        for c in [best, yours, *nearest][:30]
+    ]
     notes = [f"The server refuses {refused} of the sentences: they are left out."] if refused else []
     if time.monotonic() > search.ends:
         notes.append("Not all settings were tried for lack of time: raise --budget.")

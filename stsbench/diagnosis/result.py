@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from stsbench.base.words import listed
-from stsbench.diagnosis.axes import AVERAGE_OF, TEXT, Claim
+from stsbench.diagnosis.axes import Axis, Claim
 from stsbench.diagnosis.search import NEIGHBOURHOOD, WEAK, Candidate, Further, Grid, Search
 from stsbench.encoders.protocol import Identity
 from stsbench.judging.verdicts import Judgement
@@ -104,8 +104,7 @@ class Diagnosis(Judgement):
         claimed = self._by_task(value.score for value in self.claim.values)
         rows = [{"setting": "claimed", "changes": None, **claimed, "off": None}]
         for candidate in list(dict.fromkeys([search.default, *candidates]))[: most + 1]:
-            name = ", ".join(change.label for change in candidate.changes) or "your setting"
-            scores = self._by_task(candidate.scores)
+            name, scores = str(candidate.changes) or "your setting", self._by_task(candidate.scores)
             rows.append({"setting": name, "changes": candidate.count, **scores, "off": candidate.distance})
         return Tables([Table(pd.DataFrame(rows).astype({"changes": "Int64"}), headline="off")])
 
@@ -232,7 +231,7 @@ def _verdict(search: Search, beyond: Search | None) -> str:
             return f"No single choice explains {lower}. {together} {own}"
         comes = f"comes from {words}, which {gives}" if len(best.scores) == 1 else f"come from {words}"
         axis = best.changes[0].axis
-        yours = f" ({axis.label_of(axis.values[0])})" if axis.values else ""
+        yours = "" if axis.cost else f" ({axis.label_of(axis.values[0])})"
         return f"{subject} {comes}. Your setting{yours} {_result(search, default)}."
     sentences = [f"None of {search.settings:,} settings gives {lower}. {own}"]
     if search.coincidences:
@@ -280,18 +279,18 @@ def setting(candidate: Candidate) -> str:
 
 def _command(search: Search, candidate: Candidate) -> str:
     """Returns the options of `stsbench run` to add to yours for a setting's scores."""
-    # What needs other vectors has no values in the grid; it comes last.
-    changes = sorted(candidate.changes, key=lambda change: not change.axis.values)
-    changed: dict[str, Any] = {change.axis.name: change.value for change in changes}
-    mean = changed.get(AVERAGE_OF, search.grid.axes[-1].values[0])
-    tasks = mean.tasks if AVERAGE in search.claim.tasks else search.claim.tasks
-    splits = {task: changed.get(f"{task} split", "") for task in tasks}
-    if changed.get(TEXT.name) == "raw":
-        splits = {task: split.replace("senteval-v2", "raw-v2") for task, split in splits.items()}
-    names = ",".join(f"{task}:{split}" if split else task for task, split in splits.items())
+    # What needs other vectors comes last.
+    changes = sorted(candidate.changes, key=lambda change: change.axis.cost > 0)
+    changed: dict[Axis, Any] = {change.axis: change.value for change in changes}
+    average = search.grid.axes[-1]
+    tasks = changed.get(average, average.values[0]).tasks if AVERAGE in search.claim.tasks else search.claim.tasks
+    splits = {axis.task: f":{split}" for axis, split in changed.items() if axis.task}
+    names = ",".join(task + splits.get(task, "") for task in tasks)
+    for axis, value in changed.items():
+        names = names.replace(*axis.renames.get(value, ("", "")))
     options = [f"--tasks {names}", *(change.option for change in changes)]
     text = " ".join(filter(None, options))
-    lacking = [change.label for change in changes if not change.axis.values and not change.option]
+    lacking = [change.label for change in changes if change.axis.cost and not change.option]
     if lacking:
         return f"`stsbench run` has no option for {listed(lacking)}. The rest is `{text}`."
     return f"To reproduce it, add `{text}` to `stsbench run`."

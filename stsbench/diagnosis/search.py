@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from stsbench.diagnosis.axes import AVERAGE_OF, Axis, Change, Claim
+from stsbench.diagnosis.axes import Axis, Change, Claim, Way
 from stsbench.records.kinds import AVERAGE
 
 Scores = NDArray[np.float64]
@@ -30,10 +30,6 @@ _EVERY_OTHER = 0.5
 
 _MOST_NAMED = 4
 """The number of untried ways that a note lists."""
-
-
-WAY = Axis("variation")
-"""The ways of using the encoder that need other vectors: a value is how one differs from yours, () for yours."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +55,11 @@ class Grid:
         ]
         return np.concatenate(np.broadcast_arrays(*means), axis=-1)
 
-    def beyond(self, ways: Mapping[tuple[Change, ...], Mapping[str, Scores]]) -> "Grid":
-        """Returns the scores of your setting alone and of other ways of using the encoder, where each has some."""
+    def beyond(self, ways: Mapping[Way, Mapping[str, Scores]]) -> "Grid":
+        """Returns the scores of your setting alone and of other ways of using the encoder, where each has some.
+
+        The first axis, `variation`, has the ways as its values.
+        """
         scores = {}
         for task, own in self.scores.items():
             unknown = np.full((1,) * own.ndim, np.nan)
@@ -69,13 +68,13 @@ class Grid:
             scores[task] = np.full((len(parts), *sizes), np.nan)
             for place, part in enumerate(parts):
                 scores[task][place][tuple(map(slice, part.shape))] = part
-        return Grid((replace(WAY, values=((), *ways)), *self.axes), scores)
+        return Grid((Axis("variation", (Way(), *ways)), *self.axes), scores)
 
     def changes(self, places: NDArray[np.integer]) -> NDArray[np.int64]:
         """Returns how many choices settings change; their places have the shape (axes, settings)."""
         counts = np.zeros(places.shape[1], dtype=np.int64)
         for axis, column in zip(self.axes, places, strict=True):
-            counts += np.array([len(changes_of(axis, place)) for place in range(len(axis.values))])[column]
+            counts += np.array([len(axis.changes_at(place)) for place in range(len(axis.values))])[column]
         return counts
 
     @cached_property
@@ -91,29 +90,18 @@ class Grid:
         scores = self.of(task)
         places = np.argwhere(~np.isnan(scores)).T
         columns: dict[str, Any] = {"task": np.full(places.shape[1], task, dtype=object), "split": ""}
-        splits = {f"{task} split" for task in self.scores}
-        for axis, column in zip(self.axes, places, strict=True):
-            name = "split" if axis.name == f"{task} split" else axis.name
-            if name not in {AVERAGE_OF, *splits}:
-                texts = [", ".join(c.label for c in value) if axis == WAY else str(value) for value in axis.values]
-                columns[name] = np.array(texts, dtype=object)[column]
+        for axis, column in zip(self.axes[:-1], places[:-1], strict=True):
+            if axis.task in {"", task}:
+                values = np.array(list(map(str, axis.values)), dtype=object)
+                columns["split" if axis.task else axis.name] = values[column]
         return pd.DataFrame(columns | {"score": scores[tuple(places)], "changes": self.changes(places)})
 
 
-def changes_of(axis: Axis, place: int) -> tuple[Change, ...]:
-    """Returns how the value at a place of an axis differs from yours, which is the first."""
-    if axis == WAY:
-        changes: tuple[Change, ...] = axis.values[place]
-        return changes
-    return (Change(axis, axis.values[place]),) if place else ()
-
-
-def along(axes: Sequence[Axis], dimensions: Sequence[str], scores: Scores) -> Scores:
-    """Returns scores with one dimension per axis, of length 1 if `dimensions` does not name it."""
-    names = [axis.name for axis in axes]
-    order = sorted(range(len(dimensions)), key=lambda number: (names + list(dimensions)).index(dimensions[number]))
+def along(axes: Sequence[Axis], dimensions: Sequence[Axis], scores: Scores) -> Scores:
+    """Returns scores with one dimension per axis, of length 1 if it is not one of `dimensions`."""
+    order = sorted(range(len(dimensions)), key=lambda number: [*axes, *dimensions].index(dimensions[number]))
     sizes = dict(zip(dimensions, scores.shape, strict=True))
-    return scores.transpose(order).reshape([sizes.get(name, 1) for name in names])
+    return scores.transpose(order).reshape([sizes.get(axis, 1) for axis in axes])
 
 
 @dataclass(frozen=True)
@@ -124,7 +112,7 @@ class Candidate:
     claim cannot distinguish it from the less simple ones in `alike`, which print the same numbers.
     """
 
-    changes: tuple[Change, ...]
+    changes: Way
     scores: tuple[float, ...]
     distance: float
     fits: bool
@@ -211,26 +199,22 @@ class Search:
         """Returns a setting by its number; the first is yours."""
         places = zip(self.grid.axes, self._places[:, setting].tolist(), strict=True)
         return Candidate(
-            changes=tuple(change for axis, place in places for change in changes_of(axis, place)),
+            changes=Way(change for axis, place in places for change in axis.changes_at(place)),
             scores=tuple(self._scores[:, setting].tolist()),
             distance=float(self._distances[setting]),
             fits=bool(self._fits[setting]),
         )
 
     @cached_property
-    def _arrays(self) -> list[Scores]:
-        """The scores of each claimed number."""
-        return list(np.broadcast_arrays(*(self.grid.of(task) for task in self.claim.tasks)))
-
-    @cached_property
     def _scores(self) -> Scores:
         """The scores of each setting, (claimed numbers, settings)."""
-        return np.reshape(self._arrays, (len(self._arrays), -1))
+        arrays = np.broadcast_arrays(*map(self.grid.of, self.claim.tasks))
+        return np.reshape(arrays, (len(arrays), -1))
 
     @cached_property
     def _places(self) -> NDArray[np.int16]:
         """The place of each setting, (axes, settings); 0 is yours."""
-        shape = self._arrays[0].shape
+        shape = np.broadcast_shapes(*(self.grid.of(task).shape for task in self.claim.tasks))
         return np.indices(shape, np.int16).reshape(len(shape), -1)
 
     @cached_property

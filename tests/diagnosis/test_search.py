@@ -13,6 +13,7 @@ from stsbench.diagnosis.axes import (
     SIMILARITY,
     Axis,
     Change,
+    Way,
     average_axis,
     read_claim,
 )
@@ -147,7 +148,7 @@ def test_averages_are_taken_over_the_tasks_that_their_names_say() -> None:
 def test_a_way_is_left_out_if_part_of_its_changes_would_do() -> None:
     a, b, c = Change(TEMPLATE, "a"), Change(RULES, "b"), Change(TEMPLATE, "c")
     ways = {(a,): [[60.00, 1], [2, 3]], (a, b): [[60.001, 1], [2, 3]], (c, b): [[4, 60.02], [2, 3]]}
-    grid = grid_of(SCORES).beyond({way: {"STS16": array(scores)} for way, scores in ways.items()})
+    grid = grid_of(SCORES).beyond({Way(way): {"STS16": array(scores)} for way, scores in ways.items()})
     found = Search(grid, read_claim("60.00", 0.05).about(("STS16",)))
     assert [cause.choices for cause in found.explanations] == [
         {"template": "a"},

@@ -14,8 +14,9 @@ from tiny_models import sample_word_pieces, save_tiny
 import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.data.tables import StsData
+from stsbench.diagnosis.axes import Way
 from stsbench.diagnosis.result import Diagnosis
-from stsbench.diagnosis.variations import Way
+from stsbench.diagnosis.variations import used_as
 from stsbench.encoders.template import RULES, read_template
 
 PEARSON = sb.protocol(metric="pearson")
@@ -180,14 +181,12 @@ def test_without_time_nothing_is_tried_and_the_note_names_what_is_left(
 def test_a_way_that_fails_is_named_and_the_others_are_tried(
     models: dict[str, Path], data: StsData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_encoder = Way.encoder
-
-    def refuses(way: Way, own: Any) -> Any:
-        if way.use.precision == "bf16":
+    def refuses(own: Any, way: Way) -> Any:
+        if way.fields.get("precision") == "bf16":
             raise UserError("bf16 does not fit in memory.")
-        return make_encoder(way, own)
+        return used_as(own, way)
 
-    monkeypatch.setattr(Way, "encoder", refuses)
+    monkeypatch.setattr("stsbench.diagnosis.diagnose.used_as", refuses)
     found = diagnose(load(models["bert"]), "99.99", data)
     assert found.further is not None
     assert any("(bf16 does not fit in memory)" in way for way in found.further.untried)

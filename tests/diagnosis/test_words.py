@@ -15,7 +15,7 @@ GRID = Grid(
     (
         POOLING.over(("avg", "cls_before_pooler"), "avg"),
         AGGREGATION,
-        split_axis("SICK-R", ("test", "all"), "test"),
+        split_axis("SICK-R", ("test", "all")),
         average_axis(TASKS),
     ),
     {

@@ -11,6 +11,7 @@ one half of the pairs (no sentence is in both halves), and judged on the other h
 import argparse
 import re
 from itertools import permutations
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -31,7 +32,7 @@ def counted(texts: list[str], pattern: str, width: int = 4096) -> np.ndarray:
     return vectors
 
 
-ENCODERS = {
+ENCODERS: dict[str, Any] = {
     "minilm": "minilm",
     "words": lambda texts: counted(texts, r"\w+"),
     "trigrams": lambda texts: counted(texts, r"(?=(...))"),
@@ -59,7 +60,7 @@ def main() -> None:
     parser.add_argument("--data", action="append", default=[], help="your own pairs")
     arguments = parser.parse_args()
     print("pairs,from,to,old cutoff,carried,fitted,best,old number kept")
-    choices = [
+    choices: list[dict[str, Any]] = [
         {"tasks": ["MRPC"]},
         {"tasks": ["STS-B"], "positive": 4.0},
         *({"data": [own]} for own in arguments.data),

@@ -44,7 +44,7 @@ from stsbench.render.charts import draw_by_model
 from stsbench.render.figures import Figure, colours, legend_above, new_figure, style, svg_of
 from stsbench.render.formats import labels_beside
 from stsbench.render.page import ReportFigure, Section
-from stsbench.render.table import Result, interval, note_of
+from stsbench.render.table import Result, in_columns, note_of
 from stsbench.scoring.settings import Intervals
 from stsbench.scoring.subjects import (
     ScoredTask,
@@ -358,39 +358,6 @@ def similarity_notes(frame: pd.DataFrame) -> tuple[str, ...]:
     """Returns a note if models have a similarity other than the cosine."""
     kinds = frame.dropna(subset="similarity").drop_duplicates("model").set_index("model")["similarity"]
     return note_of("Similarity", kinds[kinds != "cosine"])
-
-
-def scaled(rows: pd.DataFrame, factor: float = 100) -> pd.DataFrame:
-    """Multiplies `value`, `low` and `high`."""
-    return rows.assign(**{name: factor * rows[name] for name in ("value", "low", "high")})
-
-
-def intervals_of(rows: pd.DataFrame, digits: int = 2) -> list[str]:
-    """Returns the intervals of rows with `low` and `high` as text."""
-    return [interval(low, high, digits) for low, high in zip(rows["low"], rows["high"], strict=True)]
-
-
-def with_intervals(
-    rows: pd.DataFrame, keys: Sequence[str], *, scale: Mapping[str, float] | None = None, digits: int = 2
-) -> pd.DataFrame:
-    """Returns a row for each combination of the keys, with the value and interval of each `measure` of the rows.
-
-    Values are multiplied by the `scale` of their measure; `digits` are the decimals of the intervals.
-    """
-    table: dict[tuple[Any, ...], Row] = {}
-    for row in rows.to_dict("records"):
-        name, factor = row["measure"], (scale or {}).get(row["measure"], 1)
-        value, low, high = (factor * row[column] for column in ("value", "low", "high"))
-        cells = table.setdefault(tuple(row[key] for key in keys), {key: row[key] for key in keys})
-        cells |= {name: value, f"{name}: interval": interval(low, high, digits)}
-    return pd.DataFrame(list(table.values()))
-
-
-def in_columns(rows: pd.DataFrame, keys: list[str], columns: str, values: str) -> pd.DataFrame:
-    """Pivots to wide format, keeping the order in which keys and columns first occur."""
-    wide = rows.pivot_table(index=keys, columns=columns, values=values, sort=False, aggfunc="first", dropna=False)
-    wide = wide.dropna(how="all").reset_index().rename_axis(columns=None)
-    return rows[keys].drop_duplicates().merge(wide, on=keys)
 
 
 def by_task(rows: pd.DataFrame, keys: list[str], values: str = "value") -> pd.DataFrame:

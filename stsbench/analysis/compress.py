@@ -11,14 +11,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from stsbench.analysis.base import OfVectors, Row, in_columns, intervals_of
+from stsbench.analysis.base import OfVectors, Row
 from stsbench.analysis.inputs import CORPUS, SEED, Answer, parameter, with_overall
 from stsbench.base.errors import UserError
 from stsbench.base.words import listed
 from stsbench.cli.options import LARGEST
 from stsbench.data.corpus import load_corpus
 from stsbench.data.tables import FOLDED, folded_ids, shared_ids
-from stsbench.render.table import Table, Tables, interval, note_of
+from stsbench.render.table import Table, Tables, in_columns, interval, intervals_of, note_of
 from stsbench.scoring.settings import MARGIN, require_margin
 from stsbench.scoring.subjects import ScoredTask, Subject, vectors_of
 from stsbench.statistics.correlations import correlate_task

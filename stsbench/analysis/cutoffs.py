@@ -166,10 +166,7 @@ def carried_cutoff(
 
 
 def rates_of(pairs: LabelledPairs, matched: Mask | None) -> dict[str, tuple[Linear, int]]:
-    """Returns the `RATES` of a decision, the (n,) mask of the pairs that it matches, and among how many pairs.
-
-    Undefined for None.
-    """
+    """Returns the `RATES` of an (n,) mask of matched pairs, and among how many pairs; undefined for None."""
     if matched is None:
         return dict.fromkeys(RATES, (Linear.undefined(), 0))
     others, every = ~pairs.matches, np.ones_like(matched)

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from stsbench.analysis.base import OfVectors, Row, by_task, intervals_of, scaled, with_intervals
+from stsbench.analysis.base import OfVectors, Row, by_task
 from stsbench.analysis.inputs import Answer, Estimates, ScoredVectors, averaged, spearman_of_task, with_overall
 from stsbench.records.kinds import AVERAGE
-from stsbench.render.table import Table, Tables, note_of
+from stsbench.render.table import Table, Tables, intervals_of, note_of, scaled, with_intervals
 from stsbench.statistics.correlations import average_ranks
 from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.geometry import mean_cosine_by_dimension

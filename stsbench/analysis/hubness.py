@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from stsbench.analysis.base import OfVectors, Row, scaled, with_intervals
+from stsbench.analysis.base import OfVectors, Row
 from stsbench.analysis.inputs import COUNT, Answer, ScoredVectors, averaged, parameter, with_overall
 from stsbench.base.errors import UserError
-from stsbench.render.table import Table, Tables, note_of
+from stsbench.render.table import Table, Tables, note_of, scaled, with_intervals
 from stsbench.statistics import neighbours
 from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.influence import Linear

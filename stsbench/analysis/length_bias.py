@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from stsbench.analysis.base import OfTasks, Row, by_task, headline, intervals_of, published_cells, similarity_notes
+from stsbench.analysis.base import OfTasks, Row, by_task, headline, published_cells, similarity_notes
 from stsbench.analysis.inputs import (
     BINS,
     INTERVALS,
@@ -27,7 +27,7 @@ from stsbench.analysis.inputs import (
 from stsbench.base.errors import UserError
 from stsbench.cli.options import LARGEST
 from stsbench.records.kinds import ALL_TASKS, AVERAGE
-from stsbench.render.table import Table, Tables
+from stsbench.render.table import Table, Tables, intervals_of
 from stsbench.scoring.subjects import ScoredTask
 from stsbench.statistics.correlations import partial_spearman, spearman
 from stsbench.statistics.influence import Floats, Linear, spearman_terms

@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from stsbench.analysis.base import OfVectors, Row, intervals_of, with_intervals
+from stsbench.analysis.base import OfVectors, Row
 from stsbench.analysis.inputs import BINS, LENGTH, Answer, Bins, ScoredVectors, bins_from, sides, with_overall
 from stsbench.base.errors import UserError
 from stsbench.records.kinds import ALL_TASKS
-from stsbench.render.table import Table, Tables, note_of
+from stsbench.render.table import Table, Tables, intervals_of, note_of, with_intervals
 from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.influence import Floats, Linear
 from stsbench.statistics.neighbours import zero_rows

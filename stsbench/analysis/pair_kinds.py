@@ -5,7 +5,7 @@ from itertools import chain
 from math import nan
 from typing import Self
 
-from stsbench.analysis.base import OfTexts, Row, similarity_notes, with_intervals
+from stsbench.analysis.base import OfTexts, Row, similarity_notes
 from stsbench.analysis.inputs import Answer, with_overall
 from stsbench.analysis.ranked_pairs import (
     COST,
@@ -22,7 +22,7 @@ from stsbench.base.errors import UserError
 from stsbench.records.kinds import ALL_TASKS
 from stsbench.render.charts import forest
 from stsbench.render.figures import Figure
-from stsbench.render.table import Table, Tables
+from stsbench.render.table import Table, Tables, with_intervals
 from stsbench.scoring.statistic import sharing_of
 from stsbench.scoring.subjects import ScoredTask
 from stsbench.statistics.intervals import two_sided_p

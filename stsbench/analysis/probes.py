@@ -8,12 +8,12 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
-from stsbench.analysis.base import Analysis, Row, scaled, with_intervals
+from stsbench.analysis.base import Analysis, Row
 from stsbench.analysis.inputs import INTERVALS, Answer, parameter, triple_cosines
 from stsbench.base.errors import UserError
 from stsbench.data.corpus import load_triples
 from stsbench.render.figures import shortened
-from stsbench.render.table import Table, Tables, note_of
+from stsbench.render.table import Table, Tables, note_of, scaled, with_intervals
 from stsbench.scoring.subjects import Subject
 from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.influence import Floats, Linear, mean_terms

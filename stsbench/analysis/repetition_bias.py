@@ -10,12 +10,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
-from stsbench.analysis.base import Analysis, Row, in_columns, intervals_of, published_cells
+from stsbench.analysis.base import Analysis, Row, published_cells
 from stsbench.analysis.inputs import CORPUS, COUNT, SEED, Answer, mean, parameter, triple_cosines
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.data.corpus import load_corpus
-from stsbench.render.table import Table, Tables
+from stsbench.render.table import Table, Tables, in_columns, intervals_of
 from stsbench.scoring.settings import Intervals
 from stsbench.scoring.subjects import Subject
 from stsbench.statistics import LEVEL

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from stsbench.analysis.base import OfSentences, Row, in_columns
+from stsbench.analysis.base import OfSentences, Row
 from stsbench.analysis.inputs import Answer, PairVectors
 from stsbench.base.errors import UserError
 from stsbench.render.charts import line, plain_logarithms
 from stsbench.render.figures import Figure, colours, legend_above, new_figure, style
-from stsbench.render.table import Table, Tables, place
+from stsbench.render.table import Table, Tables, in_columns, place
 from stsbench.statistics.geometry import (
     effective_rank,
     iso_score,

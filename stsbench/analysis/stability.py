@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from stsbench.analysis.base import OfSentences, Row, intervals_of
+from stsbench.analysis.base import OfSentences, Row
 from stsbench.analysis.inputs import INTERVALS, SEED, TEXT_HELP, Answer, parameter
 from stsbench.base.errors import UserError
 from stsbench.cli.options import DATA
 from stsbench.data.sentences import sentences_in
-from stsbench.render.table import Table, Tables, place
+from stsbench.render.table import Table, Tables, intervals_of, place
 from stsbench.scoring.subjects import Subject, vectors_of
 from stsbench.statistics.correlations import average_ranks, is_undefined, spearman
 from stsbench.statistics.dependence import Sharing

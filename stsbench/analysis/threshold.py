@@ -2,15 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from math import nan
+from math import isnan
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from stsbench.analysis import cutoffs
-from stsbench.analysis.base import OfTasks, Row, similarity_notes, with_intervals
+from stsbench.analysis.base import OfTasks, Row, similarity_notes
 from stsbench.analysis.cutoffs import FALSE, RATES, TARGETS, LabelledPairs
 from stsbench.analysis.inputs import INTERVALS, Answer, analysable, parameter, with_overall
 from stsbench.base.errors import UserError
@@ -21,7 +20,7 @@ from stsbench.data.tables import load_pairs
 from stsbench.records.kinds import ALL_TASKS
 from stsbench.records.record import RunRecord
 from stsbench.records.store import load_run
-from stsbench.render.table import Table, Tables, note_of
+from stsbench.render.table import Table, Tables, note_of, with_intervals
 from stsbench.scoring.measure import evaluate
 from stsbench.scoring.settings import AVERAGE_PRECISION, Intervals, choose_protocol
 from stsbench.scoring.subjects import RecordedModel, ScoredTask, Subject, scored_tasks
@@ -38,9 +37,8 @@ _NUMBER: dict[str, Any] = {"kind": float, "limits": (-LARGEST, LARGEST)}
 class Threshold(OfTasks):
     """Find the cutoff of the similarity that meets a target on new pairs with 90 % confidence.
 
-    A pair matches if its gold score is in the top fifth of the scale (`--positive`). Precision, recall and the
-    share matched are measured on pairs that were not used to choose the cutoff. The figure shows how likely a
-    match is at each similarity.
+    A pair matches if its gold score is in the top fifth of the scale (`--positive`). Rates are measured on pairs
+    that were not used to choose the cutoff. The figure shows how likely a match is at each similarity.
 
     Returns:
         One row per model, task (and `all tasks`), measure and group, with `value`, `low` and `high`. Group
@@ -92,7 +90,6 @@ class Threshold(OfTasks):
         return {name: self._pairs(name, subject) for name, subject in subjects.items()}
 
     def _pairs(self, name: str, subject: Subject) -> list[LabelledPairs]:
-        """Returns the pairs of each task and of all together."""
         parts = {task.task: LabelledPairs.of(task, self.positive) for task in self.scored(name, subject)[1]}
         return list(with_overall(parts, partial(LabelledPairs.join, ALL_TASKS), ALL_TASKS).values())
 
@@ -124,37 +121,29 @@ class Threshold(OfTasks):
                 carried = cutoffs.carried_cutoff(pairs, self._origin.get(pairs.name), self.carry, estimates)
                 groups |= {CARRIED: carried, KEPT: {"value": self.carry}}
             for group, cutoff in groups.items():
-                yield about | {"group": group, "measure": CUTOFF, "value": nan, "low": nan, "high": nan} | cutoff
+                yield about | {"group": group, "measure": CUTOFF} | cutoff
                 is_fitted, value = group == FITTED, cutoff["value"]
                 matched = cutoffs.cross_fitted(pairs, *goal) if is_fitted else pairs.similarity >= value
-                rates = cutoffs.rates_of(pairs, None if np.isnan(value) else matched)
-                for measure, (estimate, among) in rates.items():
-                    limits = estimates.limits(estimate, among, share=True)
-                    yield about | {"group": group, "measure": measure} | limits
-            curve = cutoffs.match_probability(pairs, level)
-            yield from (about | {"measure": PROBABILITY} | row for row in curve)
+                rates = cutoffs.rates_of(pairs, None if isnan(value) else matched)
+                for measure, rate in rates.items():
+                    yield about | {"group": group, "measure": measure} | estimates.limits(*rate, share=True)
+            yield from (about | {"measure": PROBABILITY} | row for row in cutoffs.match_probability(pairs, level))
 
     def table(self) -> Tables:
         rows = self.frame[self.frame["measure"] != PROBABILITY]
-        table = with_intervals(rows, ["model", "task", "group"], digits=3)
-        if self.carry is None:
-            table = table.drop(columns=["group", f"{CUTOFF}: interval"])
-        table = table.drop(columns=[f"{name}: interval" for name in RATES[4:]])
+        hidden = ["group", f"{CUTOFF}: interval"] if self.carry is None else []
+        hidden += [f"{name}: interval" for name in RATES[4:]]
+        table = with_intervals(rows, ["model", "task", "group"], digits=3).drop(columns=hidden)
         caption = f"The cutoff for {self.constants['target']}, and its rates on other pairs"
         return Tables([Table(table, caption, 3, notes=self.notes)])
 
     @property
     def notes(self) -> tuple[str, ...]:
-        rows = self.frame[(self.frame["group"] == FITTED) & self.frame["measure"].isin([CUTOFF, "matched"])]
-        missing = rows[rows["value"].isna()].drop_duplicates(["model", "task"])
-        notes = ["A cutoff meets its target on new pairs with 90 % confidence."]
-        for measure, text in (
-            (CUTOFF, "No cutoff separates the pairs at this rate"),
-            ("matched", "Too few unlinked pairs to judge the cutoff on others"),
-        ):
-            tasks = missing[missing["measure"] == measure].groupby("model", sort=False)["task"]
-            notes += note_of(text, tasks.agg(", ".join))
-        return (*notes, *similarity_notes(self.frame))
+        rows = self.frame[(self.frame["group"] == FITTED) & (self.frame["measure"] == CUTOFF)]
+        tasks = rows[rows["value"].isna()].groupby("model", sort=False)["task"].agg(", ".join)
+        none = note_of("No cutoff separates the pairs at this rate", tasks)
+        about = "A cutoff meets its target on new pairs with 90 % confidence. Its rates are of other pairs."
+        return (about, *none, *similarity_notes(self.frame))
 
     def panels(self) -> Mapping[str, pd.DataFrame]:
         rows = self.headline[self.headline["measure"] == PROBABILITY].sort_values("group", key=pd.to_numeric)

@@ -2,7 +2,7 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from math import isnan
@@ -134,6 +134,39 @@ def place(frame: pd.DataFrame) -> str:
         return ""
     parts = [f"{name} {frame[name].iloc[0]}" for name in ("split", "text") if name in frame]
     return " on " + ", ".join([str(frame["task"].iloc[0]), *parts])
+
+
+def intervals_of(rows: pd.DataFrame, digits: int = 2) -> list[str]:
+    """Returns the intervals of rows with `low` and `high` as text."""
+    return [interval(low, high, digits) for low, high in zip(rows["low"], rows["high"], strict=True)]
+
+
+def scaled(rows: pd.DataFrame, factor: float = 100) -> pd.DataFrame:
+    """Multiplies `value`, `low` and `high`."""
+    return rows.assign(**{name: factor * rows[name] for name in ("value", "low", "high")})
+
+
+def with_intervals(
+    rows: pd.DataFrame, keys: Sequence[str], *, scale: Mapping[str, float] | None = None, digits: int = 2
+) -> pd.DataFrame:
+    """Returns a row for each combination of the keys, with the value and interval of each `measure` of the rows.
+
+    Values are multiplied by the `scale` of their measure; `digits` are the decimals of the intervals.
+    """
+    table: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in rows.to_dict("records"):
+        name, factor = row["measure"], (scale or {}).get(row["measure"], 1)
+        value, low, high = (factor * row[column] for column in ("value", "low", "high"))
+        cells = table.setdefault(tuple(row[key] for key in keys), {key: row[key] for key in keys})
+        cells |= {name: value, f"{name}: interval": interval(low, high, digits)}
+    return pd.DataFrame(list(table.values()))
+
+
+def in_columns(rows: pd.DataFrame, keys: list[str], columns: str, values: str) -> pd.DataFrame:
+    """Pivots to wide format, keeping the order in which keys and columns first occur."""
+    wide = rows.pivot_table(index=keys, columns=columns, values=values, sort=False, aggfunc="first", dropna=False)
+    wide = wide.dropna(how="all").reset_index().rename_axis(columns=None)
+    return rows[keys].drop_duplicates().merge(wide, on=keys)
 
 
 def note_of(lead: str, values: "pd.Series[Any]") -> tuple[str, ...]:

@@ -108,7 +108,6 @@ def test_rates_do_not_depend_on_the_order_of_pairs_and_linked_pairs_have_none() 
     assert not np.isnan(measures.loc["cutoff", "value"])
     assert measures.loc[["recall", "precision"], "value"].isna().all()
     assert measures.loc["probability", ["low", "high"]].isna().all().all()
-    assert "made (a)" in linked.notes[-1]
 
 
 def test_a_rate_of_one_is_as_uncertain_as_its_own_pairs_are_few() -> None:

@@ -157,11 +157,12 @@ def _published_value(name: str, task: str) -> float:
 def _own_runs(runs: Sequence[Run], task: str) -> BestOf:
     named, _ = choose_runs(runs, 2)
     group_seeds(named, dict.fromkeys(named, task))
-    values, _ = common_values(named)
+    values, notes = common_values(named)
     scores = {label: of_runs.tolist() for (_, label), of_runs in values.items() if not np.isnan(of_runs).any()}
     chosen = task or next((name for name in (*AVERAGES, *scores) if name in scores), "")
     if chosen not in scores:
         raise UserError(
             f"the runs have no score in common on {chosen or 'any task'!r}: {suggestion(chosen, scores)}"
         )
-    return BestOf(f"{next(iter(named))} and {len(named) - 1} more", chosen, tuple(scores[chosen]))
+    name = f"{next(iter(named))} and {len(named) - 1} more"
+    return BestOf(name, chosen, tuple(scores[chosen]), notes=notes)

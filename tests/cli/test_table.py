@@ -16,6 +16,7 @@ import stsbench as sb
 from stsbench.analysis import ANALYSES
 from stsbench.cli.app import BEST_KNOWN
 from stsbench.data.sentences import read_sentences
+from stsbench.data.tables import load_pairs
 from stsbench.published.catalogue import row
 from stsbench.training.batches import CorpusCounts, tokens_dir
 
@@ -153,6 +154,45 @@ def test_a_model_needs_no_run_and_a_figure_is_written(command: str, folder: Stsb
 def test_a_command_ends_with_its_code_and_prints(folder: Stsbench, line: str, code: int, words: str) -> None:
     done = folder(*line.split())
     assert (done.code, words in done.out + done.err) == (code, True), done
+
+
+@pytest.fixture
+def more(folder: Stsbench, pairs_file: Path) -> Path:
+    """A record of the second function on the sample and other pairs, `more`, and the file of those."""
+    sb.evaluate("toys:letters", ["sample", load_pairs(pairs_file)], out="more")
+    return pairs_file
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "show a more",
+        "compare a more",
+        "compare --a a more",
+        "compare --a a more --number 50",
+        "rank a more --draws 100",
+        "plan a more",
+        "check more --baseline a --margin 100",
+    ],
+)
+def test_records_of_other_tasks_keep_their_scores(folder: Stsbench, more: Path, line: str) -> None:
+    done = folder(*line.split(), "--json")
+    assert done.code == 0, done.err
+    for record in map(sb.load_run, ("a", "more")):
+        share = next(score.value or 0.0 for score in record.scores if score.task == "sample")
+        assert str(share if line.startswith("show") else 100 * share) in done.out
+    assert (more.stem in done.out) != line.startswith("check")  # tasks that the baseline lacks do not matter
+
+
+def test_records_of_other_tasks_are_explained_cited_and_explored(folder: Stsbench, more: Path) -> None:
+    both = {"toys:words", "toys:letters"}
+    explained = json.loads(folder("explain", "a", "more", "--data", more, "--no-intervals", "--json").out)
+    models = {name: {cells["model"] for cells in rows} for name, rows in explained.items()}
+    assert models == dict.fromkeys(ANALYSES, both)
+    assert set(json.loads(folder("cite", "a", "more", "--json").out)) == {*both, "sample", more.stem}
+    done = folder("explore", "a", "more", "--without-text")
+    assert f"not all records hold {more.stem}: left out" in done.err
+    assert both <= set(re.findall(r"toys:\w+", Path("pairs.html").read_text(encoding="utf-8")))
 
 
 def test_show_prints_what_run_printed_and_several_records_side_by_side(folder: Stsbench) -> None:

@@ -254,22 +254,19 @@ def sides(pairs: pd.DataFrame, unit: str) -> tuple[NDArray[np.float64], NDArray[
 class Estimates:
     """Intervals of estimates whose terms belong to blocks of items; a value of fewer than `fewest` has none.
 
-    By block, `released` and `folded` state which items share a sentence, as released or by letters and digits;
-    `joined` is `folded` for several blocks together.
+    `sharing` states which items share a sentence, in one block as released, in several together as `folded`, by
+    letters and digits.
     """
 
     intervals: Intervals
     fewest: int = 4
-    released: dict[str, Sharing] = field(default_factory=dict)
     folded: dict[str, Sharing] = field(default_factory=dict)
-    joined: dict[tuple[str, ...], Sharing] = field(default_factory=dict)
+    sharing: dict[tuple[str, ...], Sharing] = field(default_factory=dict)
 
     def block(self, name: str, items: pd.DataFrame | Sharing) -> None:
         """Registers the rows of an items table, or a sharing of sentences, as a block; needed before `limits`."""
-        if isinstance(items, Sharing):
-            self.released[name] = self.folded[name] = items
-        else:
-            self.released[name], self.folded[name] = sharing_of(items), sharing_of(items, folded=True)
+        self.sharing[name,] = items if isinstance(items, Sharing) else sharing_of(items)
+        self.folded[name] = items if isinstance(items, Sharing) else sharing_of(items, folded=True)
 
     def limits(
         self,
@@ -306,10 +303,9 @@ class Estimates:
     def spread(self, estimate: Linear, scale: float = 1) -> Variance:
         """Returns the variance of an estimate divided by `scale`."""
         terms, blocks = np.concatenate(list(estimate.terms.values())), tuple(estimate.terms)
-        if len(blocks) > 1 and blocks not in self.joined:
-            self.joined[blocks] = Sharing.join([self.folded[block] for block in blocks])
-        sharing = self.joined[blocks] if len(blocks) > 1 else self.released[blocks[0]]
-        return variance(terms / scale, sharing, self.intervals.interval or "dyadic")
+        if blocks not in self.sharing:
+            self.sharing[blocks] = Sharing.join([self.folded[block] for block in blocks])
+        return variance(terms / scale, self.sharing[blocks], self.intervals.interval or "dyadic")
 
 
 def total(estimates: Sequence[Linear]) -> Linear:

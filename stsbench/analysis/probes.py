@@ -114,7 +114,7 @@ class Probes(Analysis):
         if not is_share and np.ptp(values) <= _SAME_COSINE:  # only rounding
             return {"value": estimate.value, "low": nan, "high": nan}
         is_independent = self.estimates.intervals.interval == "independent"
-        items = len(values) if is_independent else self.estimates.released[""].sentences
+        items = len(values) if is_independent else self.estimates.sharing["",].sentences
         # Wilson's interval uses the normal distribution, because the share determines its variance.
         return self.estimates.limits(estimate, items, share=is_share, normal=is_share)
 

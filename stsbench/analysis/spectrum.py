@@ -94,8 +94,7 @@ class Spectrum(OfSentences):
 def _measures(matrix: NDArray[np.float64], *, centred: bool) -> Iterator[Row]:
     axes = principal_axes(matrix)
     values = axes.values
-    largest = values[0] if values[0] > 0 else 1.0
-    for k, value in enumerate(values / largest, 1):
+    for k, value in enumerate(values / (values[0] or 1.0), 1):
         yield {"measure": SINGULAR, "k": k, "value": float(value)}
     yield {"measure": RANK, "k": 0, "value": effective_rank(values)}
     for directions in TOP:

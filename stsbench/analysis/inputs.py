@@ -329,8 +329,10 @@ def averaged(tasks: Sequence[Mapping[Any, Any]]) -> dict[Any, Any]:
 def with_overall(tasks: Mapping[str, OfTask], join: Callable[..., Any], name: str = AVERAGE) -> dict[str, OfTask]:
     """Adds to several tasks the value of all of them, for which `join` gets a list.
 
-    >>> with_overall({"a": {"pairs": 1}, "b": {"pairs": 3}}, averaged)["Avg."], with_overall({"a": 1}, sum)
-    ({'pairs': 4}, {'a': 1})
+    >>> with_overall({"a": {"pairs": 1, "score": 0.5}, "b": {"pairs": 3, "score": 1.5}}, averaged)["Avg."]
+    {'pairs': 4, 'score': 1.0}
+    >>> with_overall({"a": 1}, sum)
+    {'a': 1}
     """
     return {**tasks, **({name: join(list(tasks.values()))} if len(tasks) > 1 else {})}
 

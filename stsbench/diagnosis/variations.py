@@ -141,9 +141,8 @@ def _reads_one_layer(encoder: TransformerEncoder, _gap: float) -> bool:
 def _kernels_differ(encoder: TransformerEncoder, gap: float) -> bool:
     config = encoder.checkpoint.json("config.json")
     # In fp32 they agree to a millionth.
-    return _is_torch(encoder, gap) and (
-        encoder.use.precision != FP32 or bool(config.get("attn_logit_softcapping"))
-    )
+    is_visible = encoder.use.precision != FP32 or bool(config.get("attn_logit_softcapping"))
+    return is_visible and _is_torch(encoder, gap)
 
 
 def _is_torch(encoder: TransformerEncoder, _gap: float) -> bool:
@@ -183,8 +182,7 @@ def _precisions(axis: Axis, encoder: TransformerEncoder) -> Iterator[Change]:
             yield axis.change(name, precision=name, backend=TORCH)
 
 
-def _is_rounded(encoder: TransformerEncoder, gap: float) -> bool:
-    """Returns whether another precision is likely."""
+def _is_rounding_likely(encoder: TransformerEncoder, gap: float) -> bool:
     return gap < _LOST_BY_PRECISION or _stated_precision(encoder) not in {"", FP32}
 
 
@@ -212,11 +210,11 @@ _MASK_MEANINGS = {
     BIDIRECTIONAL: "LLM2Vec and others use decoders as encoders with a bidirectional mask.",
 }
 _PRECISION = {"tries": _precisions, "moves": "bits"}
-_LAYER = _of_network("layer", 5, _reads_one_layer, tries=_layers, labels={-1: "the last layer"})
+_LAYER = _of_network("layer", 5, _reads_one_layer, tries=_layers, option="", labels={-1: "the last layer"})
 
 VARIATIONS = (
     _of_network("prompt", 1, values=("",), label="prompt {value!r}", labels={"": "no prompt"}),
-    _of_network("precision", 2, _is_rounded, **_PRECISION),
+    _of_network("precision", 2, _is_rounding_likely, **_PRECISION),
     _of_network("prompt_name", 3, _has_prompts, tries=_prompt_names, label="prompt {value}"),
     Axis("rules", cost=4, tries=_rules, moves="some", label="sentence rule {value}", meanings=_RULE_MEANINGS),
     _LAYER,
@@ -225,6 +223,6 @@ VARIATIONS = (
         "attention_mask", 7, _is_torch, tries=_masks, label="{value} attention mask", meanings=_MASK_MEANINGS
     ),
     _of_network("template", 8, tries=_templates, labels={NO_TEMPLATE: "no template"}),
-    _of_network("precision", 9, lambda encoder, gap: not _is_rounded(encoder, gap), **_PRECISION),
+    _of_network("precision", 9, lambda encoder, gap: not _is_rounding_likely(encoder, gap), **_PRECISION),
 )
 """What is tried beyond the grid."""

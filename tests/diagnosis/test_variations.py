@@ -14,7 +14,7 @@ from tiny_models import sample_word_pieces, save_tiny
 import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.data.tables import StsData
-from stsbench.diagnosis.axes import Way
+from stsbench.diagnosis.axes import Axis, Change, Way
 from stsbench.diagnosis.result import Diagnosis
 from stsbench.diagnosis.variations import used_as
 from stsbench.encoders.template import RULES, read_template
@@ -191,6 +191,20 @@ def test_a_way_that_fails_is_named_and_the_others_are_tried(
     assert found.further is not None
     assert any("(bf16 does not fit in memory)" in way for way in found.further.untried)
     assert "layer -2 and 1 more" in found.further.tried
+
+
+def test_a_cause_is_an_entry_of_the_list(hash_encode: Any, data: StsData, monkeypatch: pytest.MonkeyPatch) -> None:
+    def axis(rule: str, cost: int, most: float) -> Axis:
+        def tries(own: Axis, _encoder: Any) -> list[Change]:
+            return [own.change("rule", rules=(rule,))]
+
+        return Axis(rule, cost=cost, applies=lambda _, gap: gap < most, tries=tries)
+
+    axes = [axis("full_stop", 3, 100), axis("strip", 1, 0), axis("lower_case", 2, 100)]
+    monkeypatch.setattr("stsbench.diagnosis.variations.VARIATIONS", axes)
+    further = diagnose(hash_encode, "99.99", data).further
+    assert further is not None
+    assert further.tried == ["lower case rule", "full stop rule"]
 
 
 @pytest.mark.parametrize("seed", range(6))

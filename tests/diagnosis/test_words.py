@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stsbench.diagnosis.axes import AGGREGATION, POOLING, average_axis, read_claim, split_axis
+from stsbench.diagnosis.axes import AGGREGATION, POOLING, SECOND_TEST, TEXT, average_axis, read_claim, split_axis
 from stsbench.diagnosis.result import Diagnosis, facts
 from stsbench.diagnosis.search import Grid, Search
 from stsbench.encoders.protocol import Identity
@@ -49,8 +49,17 @@ def test_the_sentence_and_the_remarks_name_what_explains_the_claim(claim: str, f
     assert [fragment for fragment in fragments if fragment not in text] == []
 
 
+def test_the_command_names_the_split_in_the_text_that_it_chooses() -> None:
+    axes = (split_axis("STS-B", ("test", SECOND_TEST)), TEXT.over(("raw",), "senteval"), average_axis(("STS-B",)))
+    scores = {"STS-B": np.array([[70.0, 71.0], [72.0, 73.0]])[..., None]}
+    for claim, names in (("72", "STS-B:test@senteval-v2"), ("73", "STS-B:test@raw-v2 --text raw")):
+        search = Search(Grid(axes, scores), read_claim(f"STS-B={claim}.00").about(("STS-B",)))
+        assert f"add `--tasks {names}` to" in Diagnosis("toy", search).sentence
+
+
 def test_the_table_and_the_data_have_the_claim_your_setting_and_what_explains_it() -> None:
     found = diagnosis("STS16=81.21")
+    assert found.frame.groupby("task")["split"].agg(set).to_dict() == {"STS16": {""}, "SICK-R": {"test", "all"}}
     (table,) = (table.frame for table in found.table())
     assert table["setting"].tolist() == ["claimed", "your setting", "aggregation wmean"]
     assert table["STS16"].tolist() == [81.21, 78.99, 81.21]

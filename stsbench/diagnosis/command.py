@@ -86,6 +86,8 @@ def diagnose(
         refuse(context, "a claimed number, not to the vectors of --like", *of_claims)
         _diagnose_like(like, model or choose_models(use)[0].name, use, sentences, other, budget, output)
     refuse(context, "the vectors of --like", "other", "sentences")
+    if data is not None:
+        refuse(context, "benchmark data, which --data replaces", "tasks")
     if run is not None:
         if model or use != Use():
             raise UserError("RUN determines the model and its use: leave out the options of the model.")

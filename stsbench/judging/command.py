@@ -1,6 +1,7 @@
 """`stsbench compare`, `plan`, `rank` and `check`."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -129,7 +130,7 @@ def compare(
     print_judgement(comparison, output, figure=figure, tables=tables, following=following)
     if output.style == "terminal" and not b and len(a or ()) > 1:
         print_lines()
-        print_judgement(best_of(a or ()), output)
+        print_judgement(replace(best_of(a or ()), notes=()), output)  # its notes are printed above
 
 
 @expand

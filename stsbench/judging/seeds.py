@@ -124,7 +124,8 @@ class SeedsComparison(OfTwo):
     def frame(self) -> pd.DataFrame:
         """One row per task and average, with the fields of both methods as columns."""
         methods = [pd.DataFrame(map(asdict, self.rows[side])).add_prefix(f"{side}_") for side in ("a", "b")]
-        return pd.concat([self.rows.drop(columns=["a", "b"]), *methods], axis="columns")
+        others = self.rows.drop(columns=["a", "b", "verdict"])
+        return pd.concat([others, *methods, self.rows["verdict"]], axis="columns")
 
     def to_dict(self) -> dict[str, Any]:
         """Returns all fields as plain data, with the rows of `frame`."""

@@ -88,6 +88,7 @@ COMMANDS = [
     ),
     ("diagnose -m toys:words --like v.npy", "shape .2, 3. for 50 sentences"),
     ("diagnose -m toys:words --claim 50 --or minilm", "--or applies to the vectors of --like"),
+    ("diagnose -m toys:words -c 50 --data some.tsv -t STS12", "--tasks applies to benchmark data"),
     ("diagnose a --pooling avg", "RUN determines the model and its use"),
     ("check a --baseline b --against auto", "--against and --baseline exclude each other"),
     ("check a --baseline b --tolerance 1", "--tolerance and --baseline exclude each other"),

@@ -64,6 +64,14 @@ def test_mistake_in_the_file(text: str, message: str, tmp_path: Path) -> None:
             "axes: {a: {x: {optimiser.batch: 8}, y: {}}, optimiser.batch: [16, 32]}",
             r"optimiser.batch is changed by two axes",
         ),
+        ("axes: {row: {m: {checkpoint: x, max_length: long}}}", r"experiment a, m: max_length: .* valid integer"),
+        (
+            "axes: {row: {m: {checkpoint: x, postprocessing: {dimensions: 0}}}}",
+            r"experiment a, m: dimensions: 0 is too small: give 1 or more",
+        ),
+        ("axes: {row: {m: {checkpoint: x, device: cpu}}}", r"a, m: device cannot be changed for a checkpoint"),
+        ("axes: {checkpoint: [minilm], backend: [abacus]}", r"unknown back end 'abacus'"),
+        ("axes: {checkpoint: [minilm], template: [e6]}", r"unknown template 'e6'"),
         ("seeds: [1, 2, 1]", r"experiment a: seed 1 and seed 1 are the same job"),
         ("axes: {recipe: [null, demo]}", r"there is no recipe and no checkpoint"),
         (

@@ -111,12 +111,16 @@ def test_small_numbers_of_a_file_are_an_axis(tmp_path: Path) -> None:
 
 
 def test_what_is_not_there_is_told(finished: Sweep) -> None:
+    asked = finished.experiment
     for wrong, message in (
         (lambda: finished.plot("batch"), "there is no axis 'batch'"),
         (lambda: finished.plot(measure="STS"), "there is no measure 'STS'"),
         (lambda: finished.records(batch="8"), "there is no axis 'batch'"),
         (lambda: finished.records(postprocessing="flow"), "has no 'flow': choose one of none, whiten 8"),
         (lambda: read_sweep(finished.folder / "jobs"), "there is no experiment"),
+        (lambda: executor_of("lokal", asked, workers=None, device="auto"), "--on lokal: did you mean local"),
+        (lambda: executor_of("ray", asked, workers=None, device="cuda"), "--device cuda is for --on local"),
+        (lambda: executor_of("local", asked, workers=0, device="auto"), "--workers 0"),
     ):
         with pytest.raises(UserError, match=message):
             wrong()
@@ -265,13 +269,7 @@ def test_an_engine_that_is_not_installed_is_named_with_its_extra(
         sb.sweep(experiment(), tmp_path / "x", on=on)
 
 
-def test_where_jobs_run_is_checked(experiment: Make) -> None:
+def test_an_executor_has_the_options_of_the_experiment(experiment: Make) -> None:
     asked = experiment(threads=2, ray={"num_gpus": 1})
-    with pytest.raises(UserError, match="--on lokal: did you mean local"):
-        executor_of("lokal", asked, workers=None, device="auto")
-    with pytest.raises(UserError, match="--device cuda is for --on local"):
-        executor_of("ray", asked, workers=None, device="cuda")
-    with pytest.raises(UserError, match="--workers 0"):
-        executor_of("local", asked, workers=0, device="auto")
     assert executor_of("ray", asked, workers=3, device="auto") == RayCluster({"num_gpus": 1}, 2, 3)
     assert executor_of("slurm", asked, workers=None, device="auto") == SlurmArray({}, 2, None)

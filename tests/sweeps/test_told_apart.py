@@ -172,25 +172,6 @@ def test_a_relative_name_means_the_same_file_wherever_the_sweep_goes_on(
         sb.sweep(tmp_path / "x")
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"max_length": "long"}, r"experiment a, m: max_length: Input should be a valid integer"),
-        ({"postprocessing": {"dimensions": 0}}, r"experiment a, m: dimensions: 0 is too small: give 1 or more"),
-        ({"device": "cpu"}, r"experiment a, m: device cannot be changed for a checkpoint"),
-        ({"backend": "abacus"}, r"unknown back end 'abacus'"),
-        ({"template": "e6"}, r"unknown template 'e6'"),
-    ],
-)
-def test_a_mistake_in_how_a_checkpoint_is_loaded_is_told(
-    changes: dict[str, Any], message: str, tmp_path: Path
-) -> None:
-    file = tmp_path / "e.yaml"
-    file.write_text(yaml.safe_dump({"name": "a", "axes": {"row": {"m": {"checkpoint": "minilm", **changes}}}}))
-    with pytest.raises(UserError, match=message):
-        sb.sweep(file, tmp_path / "x")
-
-
 def test_a_sweep_that_could_not_write_goes_on_once_there_is_room(
     tiny: Path, serial: list[str], tmp_path: Path
 ) -> None:

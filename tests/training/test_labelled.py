@@ -82,33 +82,24 @@ def test_a_part_is_held_out_by_the_seed_and_the_rest_is_trained_on(write):
     assert again.dev.sentences == task.dev.sentences
 
 
-CLASSES = ("classes: [1, 2]",)
+CLASSES, SCORED = ("classes: [1, 2]",), "a\tb\tscore\na\tb\t1\nc\td\t%s\n"
 BAD = [
     ("t.tsv", "text\tlabel\na\t1\nb\t2\nc\t3\n", CLASSES, "t.tsv, line 4: the label '3' is not one"),
     ("t.tsv", "text\tlable\na\t1\n", (), r"t.tsv has no column 'label': did you mean lable"),
     ("t.jsonl", '{"text": "a", "label": 1}\n{"text": 5, "label": 1}\n', (), r"t.jsonl, line 2: text is 5, not"),
     ("t.tsv", "text\tlabel\na\t1\n\t2\nc\t2\n", ("rows: 1", *CLASSES), r"t.tsv leaves no row to train"),
+    ("t.tsv", SCORED % "four", None, "t.tsv, line 3: the score 'four' is not a finite number"),
+    ("t.tsv", SCORED % "nan", None, "t.tsv, line 3: the score 'nan' is not a finite number"),
+    ("t.tsv", SCORED % "6", None, "t.tsv, line 3: the score 6 is outside of the scale, 0 to 5; fix"),
+    ("t.tsv", SCORED % "-0.1", None, "t.tsv, line 3: the score -0.1 is outside of the scale, 0 to 5"),
 ]
 
 
 @pytest.mark.parametrize(("name", "text", "more", "message"), BAD)
-def test_a_bad_table_is_reported_with_file_and_line(name, text, more, message, write):
+def test_a_bad_table_is_reported_with_file_and_line(name, text, more, message, write, benchmark_folder):
+    table = write(name, text)
     with pytest.raises(sb.UserError, match=message):
-        one_sentence(write(name, text), *more)
-
-
-@pytest.mark.parametrize(
-    ("score", "message"),
-    [
-        ("four", "'four' is not a finite number"),
-        ("nan", "'nan' is not a finite number"),
-        ("6", "6 is outside of the scale, 0 to 5; fix"),
-        ("-0.1", "-0.1 is outside of the scale, 0 to 5"),
-    ],
-)
-def test_a_bad_score_is_reported_with_file_and_line(score, message, write, benchmark_folder):
-    with pytest.raises(sb.UserError, match=f"t.tsv, line 3: the score {message}"):
-        scored(write("t.tsv", f"a\tb\tscore\na\tb\t1\nc\td\t{score}\n"), benchmark_folder)
+        scored(table, benchmark_folder) if more is None else one_sentence(table, *more)
 
 
 def test_a_missing_table_is_reported_with_the_option_that_names_the_folder(tmp_path):

@@ -213,8 +213,8 @@ def test_the_error_is_that_of_comparing_methods_over_seeds(runs: Callable[..., N
 
     a, b = runs(2.0, range(5), "a"), runs(0.3, range(5, 10), "b")
     found = Comparer().difference("b less a", b, a)
-    sides = [{f"{name}{seed}": run for seed, run in side.runs.items()} for name, side in (("a", a), ("b", b))]
-    row = compare_seeds(*sides, ("a", "b"), level=0.95).rows.iloc[-1]
+    sides = {name: {f"{name}{seed}": run for seed, run in of.runs.items()} for name, of in (("a", a), ("b", b))}
+    row = compare_seeds(sides).rows.iloc[-1]
     assert (found.value, found.low, found.high, found.p) == pytest.approx(
         (row.difference, row.low, row.high, row.p)
     )

@@ -219,18 +219,10 @@ def test_cells_that_are_trainings_of_their_own_fill_row_and_column(
         (["esimcse-coling2022-9", "--set", "optimiser.bach=8"], "did you mean 'batch'"),
         (["esimcse-coling2022-9", "--on", "moon"], "--on moon"),
         (["esimcse-coling2022-9", "--scale", "laptop", "--corpus", "nowhere.txt"], "there is no corpus"),
+        (["esimcse-coling2022-9", "--scale", "laptop"], "stsbench data get wiki1m"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_nothing_is_written(arguments: list[str], says: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=re.escape(says)):
         CliRunner().invoke(app, ["reproduce", *arguments, "--out", str(tmp_path / "made")], catch_exceptions=False)
     assert not (tmp_path / "made").exists()
-
-
-def test_a_scale_whose_corpus_is_not_here_says_how_to_get_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("STSBENCH_DATA", "")
-    monkeypatch.setenv("STSBENCH_CACHE", str(tmp_path))
-    with pytest.raises(UserError, match="stsbench data get wiki1m"):
-        sb.reproduce("esimcse-coling2022-9", scale="laptop", out=tmp_path / "made")

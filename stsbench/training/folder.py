@@ -10,9 +10,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_folder, atomic_path, files_below, remove_leftovers, sha256_of, writing
-from stsbench.base.parsing import parse_json
+from stsbench.base.parsing import first_error, parse_json
 from stsbench.encoders.checkpoint import NOTES, quiet_transformers
 from stsbench.encoders.sentence_transformers import Dense, write_modules
 from stsbench.training.log import LOG, Best
@@ -136,7 +138,8 @@ def read_start(folder: RunFolder) -> Start:
         start = Start(**parse_json(folder.start.read_bytes()))
         Recipe.model_validate(start.recipe)
     except (OSError, ValueError, TypeError) as error:
-        raise UserError(f"{folder.start} cannot be read ({error}): start the training again.") from error
+        why = first_error(error) if isinstance(error, ValidationError) else error
+        raise UserError(f"{folder.start} cannot be read ({why}): start the training again.") from error
     return start
 
 

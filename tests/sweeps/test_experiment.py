@@ -46,28 +46,22 @@ def test_mistake_in_the_file(text: str, message: str, tmp_path: Path) -> None:
     [
         (
             "axes: {optimiser.bach: [1, 2]}",
-            r"experiment a, 1: .*unknown key 'optimiser.bach'; did you mean 'batch'\?",
+            r"^experiment a, 1: unknown key 'optimiser.bach'; did you mean 'batch'",
         ),
         ("axes: {optimiser.batch: [8, 1]}", r"experiment a, 1: optimiser.batch.*greater than or equal to 2"),
         ("set: {optimiser.batch: many}", r"experiment a: optimiser.batch.*valid integer"),
         ("corpus: nowhere.txt", r"there is no corpus nowhere.txt"),
         ("axes: {recipe: [demo, dmo]}", r"experiment a, dmo: unknown recipe 'dmo': did you mean demo\?"),
+        ("axes: {postprocessing: [none, whitn]}", r"a, whitn: postprocessing: 'whitn': write none, whiten"),
         (
-            "axes: {postprocessing: [none, whitn]}",
-            r"experiment a, whitn: postprocessing: 'whitn': write none, whiten",
+            "axes: {checkpoint: [x, y], dropout: [0]}",
+            r"a, x, 0: dropout cannot be changed for a checkpoint: choose",
         ),
-        (
-            "axes: {checkpoint: [minilm, other], optimiser.batch: [8, 16]}",
-            r"experiment a, minilm, 8: optimiser.batch cannot be changed for a checkpoint: choose one of",
-        ),
-        (
-            "axes: {a: {x: {optimiser.batch: 8}, y: {}}, optimiser.batch: [16, 32]}",
-            r"optimiser.batch is changed by two axes",
-        ),
+        ("axes: {a: {x: {seed: 8}, y: {}}, b: {x: {seed: 1}, y: {}}}", r"seed is changed by two axes"),
         ("axes: {row: {m: {checkpoint: x, max_length: long}}}", r"experiment a, m: max_length: .* valid integer"),
         (
-            "axes: {row: {m: {checkpoint: x, postprocessing: {dimensions: 0}}}}",
-            r"experiment a, m: dimensions: 0 is too small: give 1 or more",
+            "axes: {checkpoint: [x], postprocessing: [{dimensions: 0}]}",
+            r"dimensions: 0 is too small: give 1 or more",
         ),
         ("axes: {row: {m: {checkpoint: x, device: cpu}}}", r"a, m: device cannot be changed for a checkpoint"),
         ("axes: {checkpoint: [minilm], backend: [abacus]}", r"unknown back end 'abacus'"),

@@ -339,11 +339,7 @@ def with_another_key(path):
         ("log.jsonl", lambda path: flip(path, 0.1), "log.jsonl is not what the training wrote"),
         ("log.jsonl", Path.unlink, "log.jsonl is not what the training wrote"),
         ("recipe.yaml", make_a_folder, "recipe.yaml is not a file: move it away"),
-        (
-            "training/start.json",
-            with_another_key,
-            r"start.json cannot be read \(sed: Extra .*\): start ",
-        ),
+        ("training/start.json", with_another_key, r"start.json cannot be read \(sed: Extra .*\): start "),
     ],
 )
 def test_what_a_training_saved_and_is_changed_since_is_told_and_stays_as_it_is(stopped, name, damage, message):

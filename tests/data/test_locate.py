@@ -100,7 +100,5 @@ def test_a_task_is_never_put_together_from_two_folders(tmp_path):
     put(tmp_path / "half" / "downstream")
     put(tmp_path / "full" / "downstream")
     put(tmp_path / "full" / "downstream", other)
-    with pytest.raises(
-        UserError, match=r"STS12 is incomplete in .*half.*: STS/.*STS\.input\.MSRpar\.txt is missing"
-    ):
+    with pytest.raises(UserError, match=r"half.*STS\.input\.MSRpar\.txt"):
         found(tmp_path / "half", tmp_path / "full", paths=(FILE, other))

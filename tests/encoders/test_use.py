@@ -18,7 +18,7 @@ from stsbench.encoders.use import ABOUT, Use, own_use, shown
 from stsbench.published.catalogue import checkpoint_named_like, checkpoints, identified_checkpoint
 from stsbench.records.labels import model_labels
 from stsbench.records.parts import ModelPart
-from stsbench.records.signature import Signature
+from stsbench.records.signature import Signature, require_same_protocol
 from stsbench.scoring.kinds import as_task
 from stsbench.scoring.run import run_name
 from stsbench.scoring.settings import Protocol, Settings
@@ -73,6 +73,7 @@ def test_a_field_that_changes_vectors_is_in_keys_signatures_labels_and_names_of_
     plain, other = (Signature(*what, each.use, version="1") for each in (IDENTITY, identity))
     assert Signature.parse(str(other)) == other
     assert (str(other) == str(plain)) == (changes in {"nothing", "place"})
+    require_same_protocol(plain, other, names=("a", "b"), task="STS16", remedy="stop")
 
     if name != "template":  # A run's name has that of a template, which is read when a model is loaded.
         task = as_task(toy_data(), Protocol())

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stsbench.base.errors import UserError
-from stsbench.encoders.use import SIGNED, Use
+from stsbench.encoders.use import Use
 from stsbench.records.parts import command_line, redact
 from stsbench.records.signature import PROTOCOL_FIELDS, Signature, differing_fields, require_same_protocol
 
@@ -59,19 +59,8 @@ def test_two_scores_compare_only_if_every_field_of_the_protocol_agrees(name: str
     other = replace(PLAIN, **{name: "other"})
     assert (other.protocol != PLAIN.protocol, other.model) == (True, PLAIN.model)
     assert differing_fields(PLAIN, other) == (name,)
-    with pytest.raises(
-        UserError, match=rf"^a and b are not comparable on T: {name} is .* and other in the other: st"
-    ):
+    with pytest.raises(UserError, match=rf"{name} is .* stop"):
         require_same_protocol(PLAIN, other, names=("a", "b"), task="T", remedy="stop")
-
-
-@pytest.mark.parametrize("name", SIGNED)
-def test_two_scores_compare_whatever_the_use_of_the_model(name: str) -> None:
-    changed = {"max_length": 128, "dimensions": 8, "precision": "bf16", "backend": "openvino", "normalize": True}
-    other = replace(PLAIN, use=replace(PLAIN.use, **{name: changed.get(name, "other")}), version="0.2.0")
-    assert (other.protocol, other.model != PLAIN.model) == (PLAIN.protocol, True)
-    assert other.model_fields()[name] != PLAIN.model_fields()[name]
-    require_same_protocol(PLAIN, other, names=("a", "b"), task="T", remedy="stop")
 
 
 @pytest.fixture

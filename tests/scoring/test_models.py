@@ -157,13 +157,3 @@ def test_a_function_that_cannot_be_checked_is_a_warning_once(
         for _ in range(2):
             vectors_of(record, sentences_in(load_sample()))
     assert ["no recorded similarity could be compared" in line for line in caplog.messages] == [True]
-
-
-def test_a_model_with_other_weights_is_an_error_that_shows_the_difference(tmp_path: Path) -> None:
-    (tmp_path / "words.txt").write_text("dog 1 2\ncat 3 4\n")
-    record = sb.evaluate(str(tmp_path / "words.txt"), "sample")
-    weights = str(record.model.weights_sha256)
-    other = f"{weights[:-1]}{'0' if weights[-1] != '0' else '1'}"
-    altered = record.model_copy(update={"model": record.model.model_copy(update={"weights_sha256": other})})
-    with pytest.raises(sb.UserError, match=rf"its weights_sha256 is {weights}, the record's {other}\."):
-        vectors_of(altered, ["dog"])

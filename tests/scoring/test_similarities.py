@@ -134,11 +134,7 @@ MTEB_FILE = "STS12_predictions.json"
     [
         *(("s.npy", np.linspace(0, 1, count), rf"has {count} similarities for 30 pairs") for count in (0, 29, 31)),
         ("s.npy", np.array(thirty(np.nan)), "number 13 of 30 is nan; give a finite number"),
-        (
-            "s.txt",
-            "\n".join(map(str, thirty(np.inf))).encode(),
-            "line 13: similarity 'inf' is not a finite number",
-        ),
+        ("s.txt", "\n".join(map(str, thirty(np.inf))).encode(), "line 13: similarity 'inf'"),
         ("s.txt", b"0.5\nhalf\n", "line 2: similarity 'half' is not a finite number"),
         ("s.txt", b"", "s.txt is empty: give one similarity per line"),
         ("s.txt", b"\xff\xfe", "line 1: byte 0xff is not utf-8"),

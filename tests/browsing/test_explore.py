@@ -13,7 +13,6 @@ from changed_records import scored_again, with_columns
 from scipy.stats import rankdata, spearmanr
 
 import stsbench as sb
-from stsbench.browsing.explore import overlap_of, percentiles
 
 HOSTILE = '</script><img src=x onerror="alert(1)"> {{ 7 * 7 }} \u2028'
 
@@ -150,9 +149,3 @@ def test_gains_add_up_to_the_difference(make: Make) -> None:
         assert gains[score_a.task] == pytest.approx(100 * (score_b.value - score_a.value))
     (average,) = explored.averages
     assert gains.mean() == pytest.approx(average.scores[1] - average.scores[0])
-
-
-def test_ties_share_a_place_and_a_sentence_overlaps_with_itself() -> None:
-    assert percentiles(np.zeros(4), [np.arange(4)]).tolist() == [50.0] * 4
-    assert overlap_of("A b b", "b A") == 1.0
-    assert overlap_of("a", "b") == 0.0

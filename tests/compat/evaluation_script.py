@@ -1,7 +1,7 @@
 """Evaluates a checkpoint as the scripts of SimCSE, ESimCSE, DiffCSE, PromptBERT and AnglE do, not knowing us.
 
 Each family's part makes the calls that the family's own script makes; `docs/how-to/senteval.md` lists them. It is
-run in a folder that looks like such a repository: a SentEval of its own, the data in it, PrettyTable beside it.
+run in a folder that looks like such a repository: a SentEval of its own, the data in it, a module beside it.
 """
 
 import argparse
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import torch
-from prettytable import PrettyTable
+from beside import DIGITS
 from transformers import AutoModel, AutoTokenizer
 
 logging.basicConfig(format="%(asctime)s : %(message)s", level=logging.DEBUG)
@@ -34,10 +34,8 @@ def arguments():
     parser.add_argument("--model_name_or_path", type=str)
     parser.add_argument("--pooler", default="cls")
     parser.add_argument("--mode", choices=["dev", "test", "fasttest"], default="test")
-    parser.add_argument("--task_set", choices=["sts", "transfer", "full", "na"], default="sts")
-    parser.add_argument("--tasks", type=str, nargs="+", default=[*STS, *TRANSFER])
+    parser.add_argument("--tasks", type=str, nargs="+")
     parser.add_argument("--max_length", type=int)
-    parser.add_argument("--numbers", default="numbers.json")
     return parser.parse_args()
 
 
@@ -64,7 +62,6 @@ def pooled(pooler, outputs, mask):
     hidden = outputs.hidden_states
     states = {
         "avg": hidden[-1],
-        "avg_top2": (hidden[-1] + hidden[-2]) / 2,
         "avg_first_last": (hidden[0] + hidden[-1]) / 2,
     }
     return ((states[pooler] * mask.unsqueeze(-1)).sum(1) / mask.sum(-1).unsqueeze(-1)).cpu()
@@ -209,17 +206,8 @@ BATCHERS = {
 }
 
 
-def show(names, scores):
-    table = PrettyTable()
-    table.field_names = names
-    table.add_row(scores)
-    print(table)
-
-
 def main():
     args = arguments()
-    if args.task_set != "na":
-        args.tasks = {"sts": STS, "transfer": TRANSFER, "full": [*STS, *TRANSFER]}[args.task_set]
     of_angle = args.family.startswith("angle")
     if of_angle and args.mode == "dev":
         args.tasks = ["STSBenchmark-dev"]
@@ -258,13 +246,8 @@ def main():
             if task in results:
                 numbers[task] = results[task]["acc"]
 
-    for tasks in (STS, TRANSFER):
-        scores = [f"{numbers.get(task, 0):.2f}" for task in tasks]
-        scores.append(f"{sum(float(score) for score in scores) / len(scores):.2f}")
-        show([*tasks, "Avg."], scores)
-    if args.family == "diffcse":
-        print("{" + ", ".join(f'"{task}": "{score:.2f}"' for task, score in numbers.items()) + "}")
-    Path(args.numbers).write_text(json.dumps(numbers), encoding="utf-8")
+    rounded = {task: round(score, DIGITS) for task, score in numbers.items()}
+    Path("numbers.json").write_text(json.dumps(rounded), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -58,21 +58,6 @@ def test_the_record_describes_the_measurement(hash_encode: Encode, toy_data: Dat
     assert json.loads(text, parse_constant=pytest.fail)["scores"][0]["task"] == "a"
 
 
-def test_dimensions_and_whitening_are_in_the_signature_and_change_the_vectors(
-    hash_encode: Encode, toy_data: Data
-) -> None:
-    choices = ({}, {"dimensions": 3}, {"whiten": 0}, {"dimensions": 6, "whiten": 4})
-    records = [sb.evaluate(sb.load(hash_encode, **use), toy_data()) for use in choices]
-    models = [record.signatures[0].model.removesuffix(f"|stsbench:{sb.__version__}") for record in records]
-    assert models == ["own|fp32", "own|fp32|dim3", "own|fp32|post:whiten", "own|fp32|dim6|post:whiten4"]
-    used = [(record.model.use.dimensions, record.model.use.whiten) for record in records]
-    assert used == [(None, None), (3, None), (None, 0), (6, 4)]
-    assert len({tuple(record.items["cosine"]) for record in records}) == 4
-    first = hash_encode([toy_data().pairs["sentence1"][0], toy_data().pairs["sentence2"][0]])[:, :3].astype("f4")
-    cosine = first[0] @ first[1] / np.linalg.norm(first[0]) / np.linalg.norm(first[1])
-    assert records[1].items["cosine"][0] == pytest.approx(cosine, abs=1e-6)
-
-
 def test_whitening_uses_the_sentences_of_each_task_and_notes_dimensions_without_variance(
     hash_encode: Encode, toy_data: Data
 ) -> None:

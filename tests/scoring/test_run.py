@@ -17,7 +17,7 @@ from stsbench.encoders.use import own_use
 from stsbench.scoring.kinds.sts import StsPairs
 from stsbench.scoring.measure import Recording
 from stsbench.scoring.run import choose_folder, run_name
-from stsbench.scoring.settings import Intervals, Protocol, Settings, Stages
+from stsbench.scoring.settings import Protocol, Settings, Stages
 from stsbench.scoring.task import Vectors
 from stsbench.scoring.tasks import SAMPLE_USED, STS_TASKS, TaskSpec, parse_tasks, read_data
 
@@ -141,9 +141,3 @@ def test_names_have_splits_and_texts_and_each_task_is_scored_once(
 ) -> None:
     assert parse_tasks(written, chosen) == [TaskSpec(*spec) for spec in specs]
     assert [spec.task for spec in parse_tasks("STS16,sts", SIMCSE)][::6] == ["STS16", "SICK-R"]
-
-
-@pytest.mark.parametrize("wrong", [{"interval": "dyadik"}, {"level": 0.0}, {"level": 95.0}])
-def test_intervals_that_cannot_be_computed_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(UserError, match=r"did you mean dyadic|give a number"):
-        Intervals(**wrong)

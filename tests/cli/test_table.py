@@ -134,7 +134,6 @@ def test_a_model_needs_no_run_and_a_figure_is_written(command: str, folder: Stsb
         ("rank a b", 0, "Next: stsbench report a b"),
         ("diagnose a", 2, "no published row is known for toys:words"),
         ("diagnose a --claim 99.99 --tasks sample --budget 0", 0, "None of "),
-        ("check b --baseline b --margin 0.3", 0, "within margin"),
         ("train esimcse-bert-base --print --set optimiser.batch=32", 0, "batch: 32"),
         ("compare --a unsup-simcse-bert-base", 0, "76.25"),
         ("length-bias a --no-intervals --published", 0, "SimCSE-BERT-base (published)"),

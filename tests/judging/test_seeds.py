@@ -165,6 +165,10 @@ def test_recipes_of_seeds_differ_in_the_seed_alone(measure: Measure, tmp_path: P
     recipes["b2"] = trained_by(runs["b2"], "b2", 0.1)
     with pytest.raises(sb.UserError, match=r"objective\.temperature is 0\.05 in the first and 0\.1 in the second"):
         compared(recipes, {})
+    groups, (note,) = group_seeds({f"x-seed{name[1:]}-avg": run for name, run in recipes.items()})
+    assert {name: list(group) for name, group in groups.items()} == {"x-avg": ["x-seed0-avg", "x-seed1-avg"]}
+    assert "x-seed0-avg and x-seed2-avg are not seeds of one recipe" in note
+    assert group_seeds(recipes) == group_seeds({"x-seed0": recipes["a0"]}) == ({}, ())
 
 
 @pytest.fixture

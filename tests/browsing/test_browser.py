@@ -23,15 +23,6 @@ def browser(tmp_path: Path) -> Iterator[Any]:
         yield started
 
 
-@pytest.fixture
-def runs(hash_encode: Callable[..., Any], toy_data: Callable[..., Any]) -> list[sb.RunRecord]:
-    data = [toy_data("toy", pairs=60), toy_data("other", pairs=50, seed=1)]
-    return [
-        sb.evaluate(lambda sentences, add=add: hash_encode(sentences) + add, data, use_cache=False)
-        for add in (0.0, 0.7)
-    ]
-
-
 def told(browser: Any) -> str:
     text: str = browser.run("return document.getElementById('told').textContent")
     return text.replace("\u2212", "-")
@@ -76,8 +67,11 @@ def fits(browser: Any) -> None:
 
 
 def test_the_explorer_selects_pairs_and_sums_their_gains(
-    browser: Any, runs: list[sb.RunRecord], tmp_path: Path
+    browser: Any, hash_encode: Callable[..., Any], toy_data: Callable[..., Any], tmp_path: Path
 ) -> None:
+    data = [toy_data("toy", pairs=60), toy_data("other", pairs=50, seed=1)]
+    encoders = [lambda sentences, add=add: hash_encode(sentences) + add for add in (0.0, 0.7)]
+    runs = [sb.evaluate(encode, data, use_cache=False) for encode in encoders]
     explored = sb.explore(runs, tmp_path / "pairs.html", without_text=True)
     browser.open(tmp_path / "pairs.html")
     choose(browser, "task", "1")

@@ -93,9 +93,12 @@ def test_the_reference_has_every_public_name_and_command_with_its_options() -> N
 
 
 def test_generated_pages_and_tables_are_up_to_date(tiny_bert: Path, toy_data: Callable[..., StsData]) -> None:
-    assistants = beside("assistants")
-    for name, text in (("SKILL.md", assistants.skill()), ("llms.txt", assistants.llms())):
-        assert (DOCS / name).read_text(encoding="utf-8") == text, "run `python docs/assistants.py`"
+    assistants, conflicts = beside("assistants"), beside("conflicts_page").conflicts_page()
+    pages = {"SKILL.md": assistants.skill(), "llms.txt": assistants.llms(), "published-conflicts.md": conflicts}
+    for name, text in pages.items():
+        assert (DOCS / name).read_text(encoding="utf-8") == text, (
+            f"renew {name}: docs/assistants.py or docs/conflicts_page.py"
+        )
     assert (TABLES / "not-shown.md").read_text(encoding="utf-8").splitlines() == beside("not_shown").table()
     found = beside("library_generations").table(sb.load(tiny_bert, device="cpu"), toy_data("STS-B"))
     assert [line.split("|")[1] for line in generations()] == [line.split("|")[1] for line in found]

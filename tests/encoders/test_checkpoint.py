@@ -173,15 +173,12 @@ def test_an_adapter_that_cannot_be_merged_is_refused(entries, message, adapter, 
 
 def test_weights_that_will_not_fit_are_refused_before_they_are_read(asked_model, monkeypatch):
     monkeypatch.setattr("stsbench.base.machine.available_bytes", lambda: 60_000)
-    message = (
-        r"the weights of .*llama in {} take 0.0 GB of memory, of which 0.0 GB are free: use {}a smaller model"
-    )
-    with pytest.raises(UserError, match=message.format("fp32", "--precision bf16, ")):
+    with pytest.raises(UserError, match=r"llama in fp32 .* --precision bf16"):
         vectors(asked_model("llama"))
-    with pytest.raises(UserError, match=message.format("bf16", "")):
+    with pytest.raises(UserError, match=r"llama in bf16 .* use a smaller model"):
         vectors(asked_model("llama"), precision="bf16")
     size = (asked_model("llama") / "model.safetensors").stat().st_size
     monkeypatch.setattr("stsbench.base.machine.available_bytes", lambda: size * 3 // 4)
     assert len(vectors(asked_model("llama"), precision="bf16"))  # half of the fp32 file
-    with pytest.raises(UserError, match=message.format("fp32", "--precision bf16, ")):
+    with pytest.raises(UserError, match=r"llama in fp32"):
         vectors(asked_model("llama"))

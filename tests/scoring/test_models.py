@@ -26,19 +26,6 @@ from stsbench.scoring.subjects import vectors_of
 MIRROR = "cambridgeltl/mirror-bert-base-uncased-sentence"
 
 
-@pytest.fixture
-def loaded(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Replace any checkpoint by a callable, and return the arguments of the last load."""
-    arguments: dict[str, Any] = {}
-
-    def load(name: str, options: Use) -> Any:
-        arguments.update(vars(options), model=name)
-        return from_function(lambda sentences: [[len(sentence), 1.0] for sentence in sentences])
-
-    monkeypatch.setattr(module, "_load_checkpoint", load)
-    return arguments
-
-
 @pytest.mark.parametrize(
     ("name", "model", "pooling", "note"),
     [
@@ -50,8 +37,15 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     ],
 )
 def test_a_name_decides_checkpoint_and_pooling_and_unverified_choices_are_noted(
-    name: str, model: str, pooling: str, note: str, loaded: dict[str, Any]
+    name: str, model: str, pooling: str, note: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    loaded: dict[str, Any] = {}
+
+    def load(name: str, options: Use) -> Any:
+        loaded.update(vars(options), model=name)
+        return from_function(lambda sentences: [[len(sentence), 1.0] for sentence in sentences])
+
+    monkeypatch.setattr(module, "_load_checkpoint", load)
     notes = sb.load(name).notes
     assert (loaded["model"], loaded["pooling"]) == (model, pooling)
     assert re.search(note, notes[0])

@@ -58,13 +58,6 @@ def test_the_interval_of_a_mean_over_seeds_and_pairs_covers(seed_sd, pair_sd, bo
     assert (by_seeds / trials < 0.9) == (pair_sd >= both_sd)
 
 
-def test_the_parts_add_up_and_the_interaction_counts_once():
-    runs = Runs(np.array([1.0, 2.0, 4.0]), interaction=0.9)
-    found = mean_variance([runs], Variance(0.8, 0.8, 50.0))
-    assert found.value == pytest.approx(runs.scores.var(ddof=1) / 3 + 0.8 - 0.9 / 3)
-    assert sum(found.share(part) for part in (found.seeds, found.pairs, found.both)) == pytest.approx(1)
-
-
 def test_without_pairs_the_difference_of_two_methods_is_welchs():
     one, other = np.array([1.0, 2.0, 4.0, 4.5]), np.array([2.0, 5.0, 9.0])
     found = mean_variance([Runs(one, 0.0), Runs(other, 0.0)], Variance(0.0, 0.0, math.nan))

@@ -123,6 +123,14 @@ def test_vectors_are_in_order_from_requests_at_once_in_base64_and_as_floats_and_
         assert np.array_equal(encode(server.model), vectors_of(TEXTS).astype(np.float32))
 
 
+def test_each_side_of_a_pair_has_its_prompt():
+    with serving() as server:
+        record = sb.evaluate(sb.load(server.model, prompts="a: ,b: ", revision="1"), "sample")
+        sent = {text[:3] for texts in server.received for text in texts}
+    assert sent == {"a: ", "b: "}
+    assert "|prompts:" in record.signature
+
+
 def test_a_busy_server_and_one_with_a_limit_are_asked_again():
     asked = set()
 

@@ -33,11 +33,6 @@ def own_pairs(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture
-def record(hash_encode: Callable[..., Any], own_pairs: Path) -> sb.RunRecord:
-    return sb.evaluate(hash_encode, data=own_pairs, use_cache=False)
-
-
 def test_the_page_has_the_columns_of_each_kind_of_task(hash_encode: Callable[..., Any], tmp_path: Path) -> None:
     sample = sb.explore(sb.evaluate(hash_encode, "sample", use_cache=False))
     assert sample.frame["sentence_a"].str.len().min() > 0
@@ -51,7 +46,8 @@ def test_the_page_has_the_columns_of_each_kind_of_task(hash_encode: Callable[...
     assert sb.explore(sb.import_results(table)).frame["score_a"].tolist() == [0.5, 1.0, 0.0]
 
 
-def test_sentences_are_text_and_never_markup_or_left_out(record: sb.RunRecord, own_pairs: Path) -> None:
+def test_sentences_are_text_and_never_markup_or_left_out(hash_encode: Callable[..., Any], own_pairs: Path) -> None:
+    record = sb.evaluate(hash_encode, data=own_pairs, use_cache=False)
     page = sb.explore(record, data=[own_pairs]).html
     assert "<img" not in page
     assert any(sentence.startswith(HOSTILE.strip()) for sentence in data_of(page)["sentences"])

@@ -141,12 +141,8 @@ def evaluator(folder, batcher, **params):
     return senteval.engine.SE({"task_path": str(folder), "usepytorch": False, **params}, batcher)
 
 
-@pytest.fixture
-def batcher(hash_encode):
-    return lambda _params, batch: hash_encode([" ".join(words) for words in batch])
-
-
-def test_the_regressor_is_trained_when_one_of_its_keys_is_read(folder, batcher, monkeypatch):
+def test_the_regressor_is_trained_when_one_of_its_keys_is_read(folder, hash_encode, monkeypatch):
+    batcher = Counting(hash_encode)
     result = evaluator(folder, batcher).eval("STSBenchmark")
     trained = []
     train = tasks.regress

@@ -17,16 +17,10 @@ ROWS = [
 ]
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
-    path = tmp_path / "own.tsv"
+def test_each_number_is_what_a_count_by_hand_gives(tmp_path: Path) -> None:
     lines = ["sentence1\tsentence2\tscore\tsubset", *("\t".join(map(str, row)) for row in ROWS)]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
-
-
-def test_each_number_is_what_a_count_by_hand_gives(table: Path) -> None:
-    rows = describe(table).rows
+    (tmp_path / "own.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    rows = describe(tmp_path / "own.tsv").rows
     about = {(row.about, row.what): row.value for row in rows.itertuples()}
     lengths = [len(side.split()) for row in ROWS for side in row[:2]]
     expected = {

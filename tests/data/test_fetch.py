@@ -205,13 +205,8 @@ def test_several_files_are_fetched_below_one_address(site, folder):
         fetch(described, known, folder.parent / "other")
 
 
-@pytest.fixture
-def mirror(site, monkeypatch):
+def test_a_text_file_comes_from_the_mirror_into_the_cache_or_a_folder(site, folder, tmp_path, monkeypatch):
     monkeypatch.setenv("HF_ENDPOINT", f"{site.base}/")
-    return "/datasets/princeton-nlp/datasets-for-simcse/resolve/main"
-
-
-def test_a_text_file_comes_from_the_mirror_into_the_cache_or_a_folder(site, mirror, folder, tmp_path):
     (tmp_path / "by-hand").mkdir()
     (tmp_path / "by-hand" / "nli_for_simcse.csv").write_bytes(b"sent0,sent1,hard_neg\n")
     for what in ("sts-raw", "sample", "glue"):
@@ -219,7 +214,8 @@ def test_a_text_file_comes_from_the_mirror_into_the_cache_or_a_folder(site, mirr
             get(what)
     by_hand = get("nli", to=tmp_path / "by-hand")
     assert (by_hand.fresh, by_hand.verified, site.requests) == (False, False, [])
-    site.put(f"{mirror}/wiki1m_for_simcse.txt", b"An owl naps.\n")
+    place = "/datasets/princeton-nlp/datasets-for-simcse/resolve/main"
+    site.put(f"{place}/wiki1m_for_simcse.txt", b"An owl naps.\n")
     for to, path in ((None, folder), (tmp_path / "mine", tmp_path / "mine")):
         fetched = get("wiki1m", to=to)
         assert fetched.path == path / "wiki1m_for_simcse.txt"

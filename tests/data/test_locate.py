@@ -52,19 +52,14 @@ def test_named_folders_come_first_then_the_variable_then_the_cache(tmp_path, mon
         shutil.rmtree(folder / "downstream")
 
 
-@pytest.fixture
-def checkout(tmp_path, monkeypatch):
-    """Let the package lie in a checkout with a folder `data`, and return that."""
-    (tmp_path / "clone" / "stsbench").mkdir(parents=True)
+def test_a_checkout_looks_into_its_folder_data_after_the_variable(tmp_path, monkeypatch):
+    checkout = tmp_path / "clone" / "data"
+    for folder in (checkout, tmp_path / "clone" / "stsbench"):
+        folder.mkdir(parents=True)
     (tmp_path / "clone" / "pyproject.toml").write_text('[project]\nname = "stsbench"\n')
-    (tmp_path / "clone" / "data").mkdir()
     monkeypatch.setattr(reading, "files", lambda _package: tmp_path / "clone" / "stsbench")
     monkeypatch.setattr(reading, "checkout_data", CHECKOUT_DATA)
     monkeypatch.delenv("STSBENCH_DATA")
-    return tmp_path / "clone" / "data"
-
-
-def test_a_checkout_looks_into_its_folder_data_after_the_variable(checkout, tmp_path, monkeypatch):
     (tmp_path / "variable").mkdir()
     put(checkout / "senteval" / "downstream")
     assert found() == checkout / "senteval" / "downstream"

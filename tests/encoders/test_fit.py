@@ -28,15 +28,6 @@ FLOW = {"steps": 8}
 
 
 @pytest.fixture
-def normalised(tiny_bert, tmp_path):
-    """Return a checkpoint of sentence-transformers with vectors of unit length, a prompt and a length."""
-    folder = Path(shutil.copytree(tiny_bert, tmp_path / "normalised"))
-    use = Use(pooling="avg", max_length=40, prompt="this is ")
-    write_modules(folder, TransformerSettings(use), 32, [("2_Normalize", "Normalize", None)])
-    return folder
-
-
-@pytest.fixture
 def white(tiny_bert, tmp_path):
     return sb.fit("whitening", tiny_bert, sentences=TEXTS, out=tmp_path / "white", dimensions=6).folder
 
@@ -46,7 +37,10 @@ def flow(tiny_bert, tmp_path):
     return sb.fit("flow", tiny_bert, sentences=TEXTS, out=tmp_path / "flow", **FLOW).folder
 
 
-def test_a_fit_follows_the_models_normalisation_with_its_prompt_and_length(normalised, tmp_path):
+def test_a_fit_follows_the_models_normalisation_with_its_prompt_and_length(tiny_bert, tmp_path):
+    normalised = Path(shutil.copytree(tiny_bert, tmp_path / "normalised"))
+    use = Use(pooling="avg", max_length=40, prompt="this is ")
+    write_modules(normalised, TransformerSettings(use), 32, [("2_Normalize", "Normalize", None)])
     fitted = sb.fit("whitening", normalised, sentences=TEXTS, out=tmp_path / "w", dimensions=5)
     layer = fitted.folder / "fit.safetensors"
     tensors = {name: value.astype(np.float64) for name, value in load_file(layer).items()}

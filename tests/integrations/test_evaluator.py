@@ -6,6 +6,7 @@ import small_mteb_tasks as island
 from tiny_models import sample_word_pieces
 
 import stsbench as sb
+from stsbench.data.benchmarks import load_sts
 
 library = pytest.importorskip("sentence_transformers")
 pytest.importorskip("accelerate")
@@ -15,6 +16,30 @@ from sentence_transformers.sentence_transformer.losses import CosineSimilarityLo
 from stsbench.integrations import StopWithoutRise, StsEvaluator, WithIntervals  # noqa: E402
 
 METRIC = "eval_sample_spearman_cosine"
+
+
+@pytest.fixture(scope="session")
+def rows():
+    """Return the sample's pairs with their gold between 0 and 1, as the libraries take them."""
+    datasets = pytest.importorskip("datasets")
+    table = load_sts("sample", text="sample").pairs
+    return datasets.Dataset.from_dict(
+        {
+            "sentence1": table["sentence1"].tolist(),
+            "sentence2": table["sentence2"].tolist(),
+            "score": (table["gold"] / 5).tolist(),
+        }
+    )
+
+
+@pytest.fixture
+def sentence_model(tiny_bert):
+    """Return a maker of one and the same small model of sentence-transformers, with dropout."""
+
+    def make():
+        return library.SentenceTransformer(str(tiny_bert), device="cpu")
+
+    return make
 
 
 def trained(model, rows, out, *, evaluator=None, callbacks=(), **changes):

@@ -12,13 +12,24 @@ import pandas as pd
 import pytest
 from changed_records import with_values
 
-from stsbench import RunRecord, UserError, load_run
+from stsbench import RunRecord, UserError, evaluate, load_run
+from stsbench.data.tables import StsData
 from stsbench.records.kinds import ITEMS
 from stsbench.records.parts import Training
 from stsbench.records.record import RECORD
 from stsbench.records.store import Measurement, held_by, require_free, save_run
 
 Maker = Callable[..., RunRecord]
+
+
+@pytest.fixture
+def make_record(hash_encode: Callable[..., Any], toy_data: Callable[..., StsData]) -> Callable[..., RunRecord]:
+    """Return a maker of records; another seed is another measurement."""
+
+    def make(seed: int = 0) -> RunRecord:
+        return evaluate(hash_encode, [toy_data(seed=seed), toy_data("other", seed=seed + 100)])
+
+    return make
 
 
 def names(folder: Path) -> list[str]:

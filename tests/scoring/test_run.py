@@ -37,13 +37,9 @@ def test_the_sample_replaces_missing_data_only_if_you_name_neither_tasks_nor_a_f
         read("STS16")
     with pytest.raises(UserError, match="STS12 was not found"):
         read(data_dirs=(tmp_path,))
-    for folder, error in (
-        (tmp_path, "STS12 was not found"),
-        (tmp_path / "nowhere", "STSBENCH_DATA names .*nowhere"),
-    ):
-        monkeypatch.setenv("STSBENCH_DATA", str(folder))
-        with pytest.raises(UserError, match=error):
-            read()
+    monkeypatch.setenv("STSBENCH_DATA", str(tmp_path))
+    with pytest.raises(UserError, match="STS12 was not found"):
+        read()
 
 
 def used(**choices: Any) -> Identity:

@@ -4,6 +4,7 @@ import copy
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
@@ -13,12 +14,45 @@ from sklearn.model_selection import StratifiedKFold
 import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_labelled
+from stsbench.data.tables import LabelledData
 from stsbench.encoders.simple import CallableEncoder, from_function
 from stsbench.records.signature import Signature
 from stsbench.scoring.classifiers import Fold, arrange
 from stsbench.scoring.kinds.classification import classify
 from stsbench.scoring.mlp import Mlp, NetSettings, make_optimizer, net_settings
 from stsbench.scoring.settings import Classification
+
+SPLITS = {"nested": ("all",), "kfold": ("train", "test"), "split": ("train", "dev", "test")}
+
+
+def toy(design: str = "nested", *, classes: int = 2, pairs: bool = False, n: int = 90) -> LabelledData:
+    """Return a task of invented sentences of one to six words."""
+    rng = np.random.default_rng(7)
+    splits = np.repeat(SPLITS[design], n)
+
+    def sentences() -> list[str]:
+        return [" ".join(["owl"] * count) for count in rng.integers(1, 7, len(splits))]
+
+    items = pd.DataFrame(
+        {
+            "split": splits,
+            "item_id": [f"{split}-{row}" for row, split in enumerate(splits)],
+            "label": [f"class{code}" for code in np.arange(len(splits)) % classes],
+            "sentence1": sentences(),
+            "sentence2": sentences() if pairs else None,
+        },
+        dtype=object,
+    )
+    names = tuple(f"class{code}" for code in range(classes))
+    return LabelledData("toy", "senteval", items, names, "verified", "0" * 64, (), ())
+
+
+def vectors_of(data: LabelledData, noise: float = 1.0, d: int = 5) -> np.ndarray:
+    """Return vectors that tell the classes apart, more or less."""
+    rng = np.random.default_rng(11)
+    codes = [data.classes.index(label) for label in data.items["label"]]
+    centres = rng.normal(size=(len(data.classes), d))
+    return (centres[codes] + noise * rng.normal(size=(len(codes), d))).astype(np.float32)
 
 
 def order_by_python(data):
@@ -35,7 +69,7 @@ def order_by_python(data):
 
 
 @pytest.mark.parametrize(("design", "pairs"), [("nested", False), ("kfold", True), ("split", False)])
-def test_rows_are_sorted_by_tokens_then_label_and_ties_stay(toy, design, pairs):
+def test_rows_are_sorted_by_tokens_then_label_and_ties_stay(design, pairs):
     data = toy(design, pairs=pairs, classes=3)
     task = arrange(data)
     assert task.design == design
@@ -44,7 +78,7 @@ def test_rows_are_sorted_by_tokens_then_label_and_ties_stay(toy, design, pairs):
 
 
 @pytest.mark.parametrize("design", ["nested", "kfold", "split"])
-def test_a_net_stops_by_the_rows_that_select_its_regulariser(toy, design):
+def test_a_net_stops_by_the_rows_that_select_its_regulariser(design):
     for selection in arrange(toy(design)).selections(3, 1111):
         assert all(fold.dev.tolist() == fold.held_out.tolist() for fold in selection.folds)
         assert (selection.final.dev is None) == (design != "split")
@@ -70,7 +104,7 @@ def mean_score(x, y, c, pairs):
     ("design", "pairs", "classes", "seed"),
     [("nested", False, 2, 5), ("kfold", False, 2, 5), ("kfold", True, 2, 1111), ("split", False, 3, 5)],
 )
-def test_scores_are_those_of_the_protocol_written_out(toy, vectors_of, design, pairs, classes, seed):
+def test_scores_are_those_of_the_protocol_written_out(design, pairs, classes, seed):
     data = toy(design, n=120, pairs=pairs, classes=classes)
     u, v = vectors_of(data, noise=2.0), vectors_of(data, noise=0.5)[::-1]
     task = arrange(data)
@@ -120,7 +154,7 @@ PARAMETERS = [torch.zeros(1, requires_grad=True)]
         (lambda *_: make_optimizer("adam,speed=3", PARAMETERS), UserError, "adam,speed=3"),
     ],
 )
-def test_mistakes_are_named(toy, vectors_of, change, error, words):
+def test_mistakes_are_named(change, error, words):
     data = toy("kfold")
     with pytest.raises(error, match=words):
         change(data, vectors_of(data))
@@ -271,7 +305,7 @@ def test_a_final_fit_stops_by_the_dev_set_or_by_a_part_of_train(dev):
     assert found[:, 0].tolist() == alone[test].tolist()
 
 
-def test_the_callers_random_numbers_are_left_alone(toy, vectors_of):
+def test_the_callers_random_numbers_are_left_alone():
     torch.manual_seed(3)
     expected, legacy = torch.rand(1), np.random.mtrand._rand.get_state()[1].tolist()
     torch.manual_seed(3)

@@ -54,7 +54,7 @@ def test_after_an_error_or_a_full_disk_the_old_content_is_unchanged(
             write(target, "second", error)
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", refuse(errno.ENOSPC))
-        with pytest.raises(UserError, match=r"cannot write .*place\.x \(No space left on device\): free"):
+        with pytest.raises(UserError, match=r"place\.x \(No space left on device\)"):
             write(target, "second")
     assert content(target) == "first"
     write(target, "third")
@@ -149,5 +149,5 @@ def test_the_free_memory_is_the_limit(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(machine, "_MEMORY", tmp_path / "meminfo")
     machine.require_memory(10**18, "they", "do less")
     (tmp_path / "meminfo").write_text("MemTotal: 9000000 kB\nMemAvailable: 2929688 kB\n")
-    with pytest.raises(UserError, match=r"they take 3\.1 GB of memory, of which 3\.0 GB are free: do less\."):
+    with pytest.raises(UserError, match=r"they take 3\.1 GB .* 3\.0 GB .*: do less"):
         machine.require_memory(3_100_000_000, "they", "do less")

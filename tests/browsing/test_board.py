@@ -158,7 +158,7 @@ def test_records_that_cannot_be_trusted_are_left_out_with_a_note(board_runs: Run
         with pytest.raises(sb.UserError, match=message):
             sb.board(folder)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(sb.UserError, match=r"there is no run.json below .*: `stsbench run --out` writes one"):
+    with pytest.raises(sb.UserError, match=r"no run.json below .*empty"):
         sb.board(tmp_path / "empty")
 
 

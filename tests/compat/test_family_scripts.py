@@ -164,7 +164,7 @@ def test_the_regressor_is_trained_when_one_of_its_keys_is_read(folder, hash_enco
     assert result["yhat"] == pytest.approx(original["yhat"], abs=1e-4)
     assert "yhat" not in json.loads(json.dumps(original))
     assert (pickle.loads(pickle.dumps(original))["yhat"] == original["yhat"]).all()
-    with pytest.raises(KeyError, match="'validation': there are train, dev, test, all, devpearson"):
+    with pytest.raises(KeyError, match=r"'validation'.* devpearson"):
         result["validation"]
     assert result.get("validation") is None
 
@@ -202,7 +202,7 @@ def test_a_model_that_is_replaced_after_eval_gives_no_number(folder, hash_encode
     models[0] = lambda sentences: hash_encode(sentences) + np.array([0.01, *[0.0] * 7], dtype=np.float32)
     assert np.isfinite(late["test"]["spearman"].correlation)
     for key in ("dev", "all", "pearson"):
-        with pytest.raises(UserError, match=r"split is encoded when it is first read, .* --splits train,dev,test"):
+        with pytest.raises(UserError, match="--splits train,dev,test"):
             late[key]
     assert at_once["pearson"] == pytest.approx(expected)
 
@@ -237,7 +237,7 @@ def test_cached_sentences_are_encoded_once_and_score_the_same(folder, hash_encod
 
     one = evaluator(folder, batcher, cache=True)
     one.eval("STS13")
-    with pytest.raises(UserError, match="vectors of 4 numbers and now of 8: leave out --cache"):
+    with pytest.raises(UserError, match="--cache"):
         one.eval("STSBenchmark")
 
 

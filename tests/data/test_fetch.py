@@ -158,7 +158,7 @@ def test_files_that_differ_are_never_replaced(archive, folder, site):
     own = folder / "senteval" / "downstream" / "STS" / "one.txt"
     own.parent.mkdir(parents=True)
     own.write_bytes(b"my own\n")
-    with pytest.raises(UserError, match=r"downstream exists, and 2 of its 2 .* first is STS/one\.txt: move"):
+    with pytest.raises(UserError, match=r"2 of its 2 .* STS/one\.txt: move"):
         fetch(archive(tar_of(TEXTS)), EXPECTED, folder)
     assert own.read_bytes() == b"my own\n"
     assert site.requests == []
@@ -199,7 +199,7 @@ def test_several_files_are_fetched_below_one_address(site, folder):
     assert {path: (fetched.path / path).read_bytes() for path in files} == files
     assert (fetch(described, expected, folder).fresh, len(site.requests)) == (False, 2)
     known = [CatalogueFile(path="data/two.json", sha256="0" * 64)]
-    with pytest.raises(UserError, match=r"two\.json exists and is not the catalogued file: move it away"):
+    with pytest.raises(UserError, match=r"two\.json exists .*: move"):
         fetch(described, known, folder)
     with pytest.raises(UserError, match="not the catalogued file"):
         fetch(described, known, folder.parent / "other")

@@ -83,10 +83,10 @@ def test_data_or_a_named_folder_that_does_not_exist_is_an_error(tmp_path, monkey
     searched = r"not found in .*/a \(--data-dir\), .*/b \(STSBENCH_DATA\), .*/data \(cache\)"
     with pytest.raises(UserError, match=rf"{searched}, .* `stsbench data get senteval`"):
         found(tmp_path / "a")
-    with pytest.raises(UserError, match=r"--data-dir names .*nowhere, which is not a folder: "):
+    with pytest.raises(UserError, match=r"--data-dir names .*nowhere"):
         places([tmp_path / "nowhere"])
     monkeypatch.setenv("STSBENCH_DATA", str(tmp_path / "nowhere"))
-    with pytest.raises(UserError, match=r"STSBENCH_DATA names .*nowhere, which is not a folder: "):
+    with pytest.raises(UserError, match=r"STSBENCH_DATA names .*nowhere"):
         places()
 
 

@@ -35,9 +35,9 @@ def test_your_file_is_read_with_and_without_a_header_and_grouped_by_kind(tmp_pat
     assert load_triples(tmp_path / "turned.csv").rows == named.rows[:1]
     kinds = [row.kind for row in load_triples(tmp_path / "mine.tsv", ["typo", "tense"]).rows]
     assert kinds == ["typo", "tense", "tense"]
-    with pytest.raises(UserError, match=r"mine\.tsv has no triples of the kind 'tence': did you mean tense\?"):
+    with pytest.raises(UserError, match=r"mine\.tsv .*'tence': did you mean tense"):
         load_triples(tmp_path / "mine.tsv", ["tence"])
-    with pytest.raises(UserError, match=r"there is no file .*none\.tsv: give bundled or a file of triples"):
+    with pytest.raises(UserError, match=r"no file .*none\.tsv: give bundled"):
         load_triples(tmp_path / "none.tsv")
 
 

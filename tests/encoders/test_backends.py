@@ -100,7 +100,7 @@ def test_auto_takes_what_torch_finds_and_a_device_that_is_missing_is_refused(nam
         monkeypatch.setattr(module, "is_available", lambda device=device: device == name)
     assert resolve_device("auto") == resolve_device(name) == name
     other = {"cuda": "mps", "mps": "cuda"}[name]
-    with pytest.raises(UserError, match=f"device {other} is not available to torch .*. Use --device cpu"):
+    with pytest.raises(UserError, match=f"device {other} .*--device cpu"):
         resolve_device(other)
 
 

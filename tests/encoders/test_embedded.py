@@ -127,7 +127,7 @@ def test_a_killed_process_resumes_and_ends_with_the_same_bytes(bert, tmp_path, m
 def test_vectors_of_another_model_or_file_are_neither_kept_nor_resumed(lines, encoder, bert, tmp_path):
     out, other = tmp_path / "v.npy", sb.load(bert, max_length=9)
     embed_file(lines, encoder, out=out)
-    with pytest.raises(UserError, match=r"has vectors of another .* --out or add --over"):
+    with pytest.raises(UserError, match=r"vectors of another .*--overwrite"):
         embed_file(lines, other, out=out)
     with pytest.raises(KeyboardInterrupt):
         embed_file(lines, encoder, out=tmp_path / "w.npy", progress=stop_after(16))
@@ -152,7 +152,7 @@ def test_vectors_of_another_model_or_file_are_neither_kept_nor_resumed(lines, en
     lines.write_text("Other lines.\n", encoding="utf-8")
     embed_file(lines, encoder, out=out, overwrite=True)
     lines.write_text("A line.\n", encoding="utf-8")
-    with pytest.raises(UserError, match="has vectors of another model, use or file"):
+    with pytest.raises(UserError, match="vectors of another model"):
         embed_file(lines, encoder, out=out)
 
 
@@ -252,7 +252,7 @@ def test_retrieve_finds_among_vectors_what_it_finds_among_sentences(lines, encod
         with pytest.raises(UserError, match=message):
             sb.retrieve(model, query="x", k=k, corpus=made.path)
     lines.write_text("Other.\n", encoding="utf-8")
-    with pytest.raises(UserError, match=r"lines\.txt, the source of .* is missing or has changed"):
+    with pytest.raises(UserError, match=r"lines\.txt, .* changed"):
         sb.retrieve(encoder, corpus=made.path, **asked)
 
 

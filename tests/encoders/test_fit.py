@@ -213,7 +213,7 @@ def test_only_a_fit_is_replaced_and_a_fit_is_not_fitted_for(tiny_bert, white, tm
     other = tmp_path / "other"
     other.mkdir()
     (other / "mine.txt").write_text("mine")
-    with pytest.raises(UserError, match="something other than a fit: choose another folder with --out"):
+    with pytest.raises(UserError, match=r"other than a fit: .*--out"):
         sb.fit("whitening", tiny_bert, sentences=TEXTS, out=other)
     assert [path.name for path in other.iterdir()] == ["mine.txt"]
     again = sb.fit("whitening", tiny_bert, sentences=TEXTS, out=tmp_path / "again")

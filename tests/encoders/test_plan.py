@@ -125,7 +125,7 @@ def test_out_of_memory_in_torch_is_met_by_smaller_batches(tiny, sentences, monke
 def test_what_does_not_fit_in_memory_is_refused_with_the_first_batch(monkeypatch):
     encoder = Recorder()
     monkeypatch.setattr("stsbench.base.machine.available_bytes", lambda: 55)
-    with pytest.raises(UserError, match=r"the vectors of 7 sentences take .* GB of memory, of which"):
+    with pytest.raises(UserError, match=r"vectors of 7 sentences .* GB"):
         embed(encoder, TEXTS)
     assert len(encoder.batches) == 1
     monkeypatch.setattr("stsbench.base.machine.available_bytes", lambda: 56)

@@ -86,7 +86,7 @@ def test_options_go_to_what_is_loaded_and_not_to_what_is_loaded_already(tiny, tm
     folder, asked = str(tiny("bert", "plain")), {"pooling": "avg", "dimensions": 8, "whiten": 4}
     encoder = sb.load(folder, **asked)
     assert sb.load(encoder) is encoder
-    with pytest.raises(sb.UserError, match=r"^--pooling needs a model to load, but .* is loaded already"):
+    with pytest.raises(sb.UserError, match=r"^--pooling .* is loaded already"):
         sb.load(encoder, pooling="avg")
     record = sb.evaluate(encoder, "sample", out=tmp_path / "run")
     assert record.model.use == encoder.identity.use

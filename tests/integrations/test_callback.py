@@ -189,10 +189,10 @@ def test_a_mistake_is_told_before_the_training(options, sentence, scored, tmp_pa
 
 def test_a_pooling_of_what_is_no_model_of_transformers_is_refused(tiny_bert):
     tokenizer = transformers.AutoTokenizer.from_pretrained(tiny_bert)
-    with pytest.raises(sb.UserError, match="the model in training is a Words: give a function"):
+    with pytest.raises(sb.UserError, match="is a Words"):
         pooled(tokenizer, "avg")(Words(10), ["a"])
     model = transformers.BertModel(transformers.AutoConfig.from_pretrained(tiny_bert), add_pooling_layer=False)
-    with pytest.raises(sb.UserError, match="it has none: use cls_before_pooler"):
+    with pytest.raises(sb.UserError, match="cls_before_pooler"):
         pooled(tokenizer, "cls")(model, ["a"])
     for pooling in ("mask", "avg.head", "avgg"):
         with pytest.raises(sb.UserError, match=f"pooling '?{pooling}"):

@@ -173,7 +173,7 @@ def test_several_tasks_are_judged_by_their_average(benchmark_folder, hash_encode
 
 
 def test_tasks_without_one_score_to_judge_by_are_refused(benchmark_folder):
-    with pytest.raises(sb.UserError, match="a training is judged by one score, but 2 tasks"):
+    with pytest.raises(sb.UserError, match="one score, but 2 tasks"):
         DevScores(["sample", "sample-sentiment"])
     with pytest.raises(sb.UserError, match="choose how to compute intervals"):
         DevScores("sample", intervals=sb.Intervals(None))

@@ -194,6 +194,6 @@ def test_every_verb_that_states_scores_recomputes_them(folder: Path, tmp_path: P
         lambda: sb.compare([folder], [other]),
         lambda: sb.report([other, folder], tmp_path / "report", analyse=False),
     ):
-        with pytest.raises(sb.UserError, match=r"pearson of toy by all is 0\.\d+ in run\.json, and items\.parq"):
+        with pytest.raises(sb.UserError, match=r"pearson of toy by all is .* in run\.json"):
             verb()
     assert not (tmp_path / "report").exists()

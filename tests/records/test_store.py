@@ -68,9 +68,9 @@ def test_saving_again_replaces_record_and_items_together(make_record: Maker, tmp
 def test_a_missing_record_is_reported_with_the_closest_name(make_record: Maker, tmp_path: Path) -> None:
     save_run(make_record(), tmp_path / "baseline")
     for name in ("basline", "Baseline2"):
-        with pytest.raises(UserError, match=r"no run record at .*: did you mean .*/baseline\? `stsbench run"):
+        with pytest.raises(UserError, match=r"did you mean .*/baseline\?"):
             load_run(tmp_path / name)
-    with pytest.raises(UserError, match=r"no run record at .*/elsewhere: `stsbench run"):
+    with pytest.raises(UserError, match="/elsewhere: `stsbench run"):
         load_run(tmp_path / "elsewhere")
 
 
@@ -129,7 +129,7 @@ def test_items_that_are_missing_changed_or_of_another_run_are_an_error(make_reco
 def test_only_the_same_measurement_is_replaced_without_asking(make_record: Maker, tmp_path: Path) -> None:
     old, new = make_record(0), make_record(1)
     save_run(old, tmp_path)
-    with pytest.raises(UserError, match=r"holds another measurement .*choose another folder with --out"):
+    with pytest.raises(UserError, match=r"another measurement .*--out"):
         require_free(tmp_path, Measurement.of(new))
     require_free(tmp_path, Measurement.of(new), overwrite=True)
     require_free(tmp_path, Measurement.of(old))
@@ -148,10 +148,10 @@ def test_only_the_same_measurement_is_replaced_without_asking(make_record: Maker
         save_run(with_values(old, 0.5), tmp_path)
     (tmp_path / RECORD).write_text("{", encoding="utf-8")
     record = make_record()
-    with pytest.raises(UserError, match=r"holds a record that cannot be read: .*--overwrite"):
+    with pytest.raises(UserError, match=r"cannot be read: .*--overwrite"):
         require_free(tmp_path, Measurement.of(record))
     require_free(tmp_path, Measurement.of(record), overwrite=True)
-    with pytest.raises(UserError, match="holds a record that cannot be read"):
+    with pytest.raises(UserError, match="cannot be read"):
         save_run(record, tmp_path)
     save_run(record, tmp_path, overwrite=True)
     assert len(load_run(tmp_path).items) == 60

@@ -131,6 +131,6 @@ def test_records_of_other_protocols_or_data_do_not_compare(hash_encode: Encode, 
     one, other_data = (sb.evaluate(hash_encode, toy_data(seed=seed)) for seed in (0, 1))
     by_pearson = sb.evaluate(hash_encode, toy_data(), protocol=sb.protocol(metric="pearson"))
     for field, two in (("data", other_data), ("metric", by_pearson)):
-        with pytest.raises(sb.UserError, match=rf"are not comparable on toy: {field} is \w+ in one and"):
+        with pytest.raises(sb.UserError, match=f"toy: {field} is"):
             sb.show([one, two])
     require_comparable([one, sb.evaluate(hash_encode, toy_data("b")), renamed(one, pooling="cls")])

@@ -121,7 +121,7 @@ def test_a_number_that_differs_from_the_items_is_an_error(
 
 def test_a_given_score_whose_square_is_no_number_is_refused(tmp_path: Path) -> None:
     (tmp_path / "items.csv").write_text("task,item,score\nnli,a,1\nnli,b,1e308\n", encoding="utf-8")
-    with pytest.raises(sb.UserError, match=r"line 3: score '1e308' is too large; divide all scores"):
+    with pytest.raises(sb.UserError, match="line 3: score '1e308'"):
         sb.import_results(tmp_path / "items.csv")
 
 

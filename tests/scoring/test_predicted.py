@@ -65,7 +65,7 @@ def test_documents_with_their_querys_id_count_as_you_choose(qrels: Path, tmp_pat
         records[choice] = sb.import_results(saved, gold=qrels, identical_ids=choice)
         assert round(records[choice].scores[0].value or 0, 5) == scores["ndcg_at_10"]
     assert records["keep"].signature != records["drop"].signature
-    with pytest.raises(sb.UserError, match=r"1 of 10 queries retrieve a document with their own id \('d2'\)"):
+    with pytest.raises(sb.UserError, match=r"1 of 10 queries .*\('d2'\)"):
         sb.import_results(saved, gold=qrels)
 
 

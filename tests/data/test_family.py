@@ -218,3 +218,4 @@ def test_every_set_outside_the_papers_has_a_file_of_its_shape_and_is_verified_if
     assert (row["status"], row["found_lines"], row["expected_sha256"]) == ("unverified", 3, "unverified")
     assert not verify([tmp_path / "data"], what=["BIOSSES"]).advice
     assert set(verify(what=["STS22"]).frame["status"]) == {"missing"}
+    assert set(verify(what=["STS-B"]).frame["text"]) == {"senteval", "raw"}

@@ -225,7 +225,8 @@ def test_runs_are_compared_ranked_planned_and_gated_by_query(
     assert row["difference"] == pytest.approx(gains.mean(), abs=1e-9)
     assert row["low"] < row["difference"] < row["high"]
     assert sb.rank(runs).rows["model"].tolist() == ["small_mteb_tasks:by_letters", "small_mteb_tasks:by_words"]
-    assert runner.invoke(app, ["plan", *runs]).exit_code == 0
+    for command in (["plan", *runs], ["compare", *runs, first_word]):
+        assert runner.invoke(app, command).exit_code == 0
     explored = sb.explore([runs[1], first_word], data=["island"]).frame.set_index("item_id")
     assert explored.loc["q7", ["missed_a", "missed_b"]].tolist() == ["", f"d10: {island.CORPUS['d10']}"]
     assert explored["gain"].sum() == pytest.approx(100 * (0.28587 - 0.82823), abs=1e-3)

@@ -83,6 +83,8 @@ def test_predictions_score_as_the_vectors_they_came_from_in_every_analysis(
     bias = sb.length_bias([read, record], tasks=["STS12"], intervals=sb.Intervals(None)).frame
     ours, theirs = (bias[bias["model"] == name]["value"].to_numpy() for name in dict.fromkeys(bias["model"]))
     np.testing.assert_array_equal(ours, theirs)
+    with pytest.raises(sb.UserError, match="record of MTEB's predictions"):
+        sb.spectrum(read, task="sample")
 
 
 def test_gold_can_be_tasks_of_the_catalogue(benchmark_folder: Path, hash_encode: Encode, tmp_path: Path) -> None:

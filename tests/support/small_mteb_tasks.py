@@ -115,7 +115,7 @@ def _metadata(name, kind, main_score):
     )
 
 
-def retrieval(name="IslandRetrieval", main_score="ndcg_at_10", *, drops=False):
+def retrieval(*, drops=False):
     """Return a retrieval task; after it ran `.by_query` has trec_eval's numbers of each query, not rounded.
 
     It may drop documents with the id of their query.
@@ -125,7 +125,7 @@ def retrieval(name="IslandRetrieval", main_score="ndcg_at_10", *, drops=False):
     from mteb.abstasks.retrieval import AbsTaskRetrieval
 
     class Island(AbsTaskRetrieval):
-        metadata = _metadata(name, "Retrieval", main_score)
+        metadata = _metadata("IslandRetrieval", "Retrieval", "ndcg_at_10")
         by_query: dict[str, dict[str, float]]
 
         def load_data(self, *_, **__):
@@ -152,14 +152,14 @@ def retrieval(name="IslandRetrieval", main_score="ndcg_at_10", *, drops=False):
     return task
 
 
-def pair_classification(name="IslandPairs"):
+def pair_classification():
     """Return a task of pairs with the labels 1 and 0."""
     pytest.importorskip("mteb", reason="needs mteb: pip install mteb")
     from datasets import Dataset
     from mteb.abstasks.pair_classification import AbsTaskPairClassification
 
     class Island(AbsTaskPairClassification):
-        metadata = _metadata(name, "PairClassification", "max_ap")
+        metadata = _metadata("IslandPairs", "PairClassification", "max_ap")
 
         def load_data(self, *_, **__):
             first, second, labels = zip(*PAIRS, strict=True)
@@ -209,10 +209,10 @@ def write_predictions(folder, task, **splits):
     return path
 
 
-def write_beir(folder, *, corpus=None, queries=None, qrels=None):
-    """Write the retrieval task as a folder in BEIR's layout, some of it replaced; return the folder."""
+def write_beir(folder, *, qrels=None):
+    """Write the retrieval task as a folder in BEIR's layout, perhaps with other judgements; return the folder."""
     (folder / "qrels").mkdir(parents=True, exist_ok=True)
-    for name, texts in (("corpus", corpus or CORPUS), ("queries", queries or QUERIES)):
+    for name, texts in (("corpus", CORPUS), ("queries", QUERIES)):
         rows = [json.dumps({"_id": key, "text": text}) for key, text in texts.items()]
         (folder / f"{name}.jsonl").write_text("\n".join(rows) + "\n", encoding="utf-8")
     rows = [f"{query}\t{key}\t{value}\n" for query, of in (qrels or QRELS).items() for key, value in of.items()]

@@ -94,6 +94,7 @@ def number(statistic: str) -> Change:
 @pytest.mark.parametrize(
     ("kind", "change", "words"),
     [
+        (STS, number("spearman"), "the spearman of toy by all is"),
         (TRANSFER, number("devacc"), "the devacc of sample-questions is"),
         (PAIR_CLASSIFICATION, item("gold", lambda value: 1 - value), "the ap of paired is"),
         (PAIR_CLASSIFICATION, number("accuracy"), "the accuracy of paired is"),

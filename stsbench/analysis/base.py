@@ -56,6 +56,7 @@ from stsbench.scoring.subjects import (
     vectors_of,
 )
 from stsbench.scoring.tasks import TaskSpec, read_pairs_of
+from stsbench.statistics.correlations import CORRELATIONS
 from stsbench.statistics.dependence import Sharing
 
 Row = dict[str, Any]
@@ -247,6 +248,8 @@ class Analysis(Result):
 class OfTasks(Analysis):
     """An analysis of the scored pairs of tasks, a list of `ScoredTask` per model."""
 
+    statistics: ClassVar[tuple[str, ...]] = tuple(CORRELATIONS)  # which scores it analyses
+
     tasks = TASKS
     data_dirs = DATA_DIRS
 
@@ -255,9 +258,11 @@ class OfTasks(Analysis):
 
     def scored(self, name: str, subject: Subject) -> tuple[RunRecord, list[ScoredTask]]:
         """Returns the record of a model and its scored tasks."""
-        options: dict[str, Any] = {"data_dirs": self.data_dirs, "progress": self.progress}
-        key = "tasks", id(subject), self.tasks, self.data_dirs
-        return self.read_once(lambda: scored_tasks(name, subject, self.tasks, **options), *key)
+        # A model is measured by a correlation; only a record can have other statistics.
+        statistics = self.statistics if isinstance(subject, RunRecord) else OfTasks.statistics
+        how: dict[str, Any] = {"statistics": statistics, "data_dirs": self.data_dirs, "progress": self.progress}
+        key = "tasks", id(subject), self.tasks, self.data_dirs, statistics
+        return self.read_once(lambda: scored_tasks(name, subject, self.tasks, **how), *key)
 
 
 class OfTexts(OfTasks):

@@ -70,8 +70,8 @@ class LabelledPairs:
 
     def has_pairs_of(self, other: "LabelledPairs") -> bool:
         """Returns whether both are the same pairs with the same labels, compared by the same similarity."""
-        mine, theirs = ((of.matches, *vars(of.sharing).values()) for of in (self, other))
-        return self.kind == other.kind and all(map(np.array_equal, mine, theirs))
+        sides = ((of.matches, of.sharing.first, of.sharing.second, of.sharing.nodes) for of in (self, other))
+        return self.kind == other.kind and all(map(np.array_equal, *sides))
 
 
 def cutoff_of(pairs: LabelledPairs, target: str, rate: float, dependence: Dependence) -> float:
@@ -126,10 +126,7 @@ def cutoff_of(pairs: LabelledPairs, target: str, rate: float, dependence: Depend
 
 
 def cross_fitted(pairs: LabelledPairs, target: str, rate: float, dependence: Dependence) -> Mask | None:
-    """Returns which pairs match by the cutoffs of pairs without their sentences.
-
-    None if a fold of linked pairs leaves no pairs that have a cutoff.
-    """
+    """Returns which pairs match by the cutoffs of pairs without their sentences; None if a fold leaves none."""
     components = pairs.sharing.components
     folds = generator(0, "folds").permutation(components.max() + 1)[components] % _FOLDS
     cutoffs = [

@@ -37,15 +37,14 @@ _NUMBER: dict[str, Any] = {"kind": float, "limits": (-LARGEST, LARGEST)}
 class Threshold(OfTasks):
     """Find the cutoff of the similarity that meets a target on new pairs with 90 % confidence.
 
-    A pair matches if its gold score is in the top fifth of the scale (`--positive`). Rates are measured on pairs
-    that were not used to choose the cutoff. The figure shows how likely a match is at each similarity.
+    A match has a gold score in the top fifth of the scale (`--positive`). The figure shows how likely one is.
 
     Returns:
         One row per model, task (and `all tasks`), measure and group, with `value`, `low` and `high`. Group
         `fitted`: the `cutoff` (NaN if none meets the `target`), and on pairs not used to choose it the rate of
         `false matches` among non-matches, `precision`, `recall`, the share `matched` and `balanced accuracy`.
-        With `carry` the same for the cutoff that makes as many false matches as that of `origin` (`carried`), and
-        for the old number (`kept`). `probability`: of a match, by isotonic regression; groups are similarities.
+        With `carry` the same for `carried`, with as many false matches as in `origin`, and `kept`, the old number.
+        `probability`: of a match, by isotonic regression; groups are similarities.
 
     >>> from stsbench import threshold
     >>> cut = threshold(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], tasks=["sample"])
@@ -70,6 +69,7 @@ class Threshold(OfTasks):
     carry: float | None = parameter(None, "A cutoff of the run in --from, to translate to this model.", **_NUMBER)
     origin: str | Path | None = parameter(None, "The run that has the cutoff.", flags=("--from",), kind=Path)
     intervals = INTERVALS
+    statistics = (*CORRELATIONS, AVERAGE_PRECISION)
 
     @property
     def goal(self) -> tuple[str, float]:
@@ -85,8 +85,9 @@ class Threshold(OfTasks):
             raise UserError("give --carry and --from together: a cutoff and its run.")
         target, rate = self.goal
         self.constants = {"target": f"{target} {'<=' if target == FALSE else '>='} {rate:g}"}
-        origin = {} if self.origin is None else analysable([load_run(self.origin)])
-        self._origin = {of.name: of for item in origin.items() for of in self._pairs(*item)}
+        origin = self.origin if isinstance(self.origin, RunRecord | None) else load_run(self.origin)
+        of_origin = [self._pairs(*item) for item in analysable(origin).items()] if origin else [[]]
+        self._origin = {of.name: of for of in of_origin[0]}
         return {name: self._pairs(name, subject) for name, subject in subjects.items()}
 
     def _pairs(self, name: str, subject: Subject) -> list[LabelledPairs]:
@@ -94,20 +95,20 @@ class Threshold(OfTasks):
         return list(with_overall(parts, partial(LabelledPairs.join, ALL_TASKS), ALL_TASKS).values())
 
     def scored(self, name: str, subject: Subject) -> tuple[RunRecord, list[ScoredTask]]:
-        """Returns scored tasks; the model of a run measures labelled pairs and your own."""
+        """Returns scored tasks; the model of a run measures labelled pairs and files that the run lacks."""
         kinds = {task: getattr(data_sets().get(canonical(task)), "kind", "") for task in self.tasks}
         labelled = [task for task, kind in kinds.items() if kind == "labelled"]
-        options: dict[str, Any] = {"data_dirs": self.data_dirs, "progress": self.progress}
         run = subject if isinstance(subject, RunRecord) else None
-        if self.data or labelled:
-            sets: list[Any] = [*map(load_pairs, self.data), *(task for task in self.tasks if task not in labelled)]
-            sets += [labelled_pairs(task, list(map(Path, self.data_dirs))) for task in labelled]
-            model: Any = RecordedModel(run.model) if run else subject
-            how = choose_protocol(similarity=run.protocol.similarity if run else None)
-            return scored_tasks(name, evaluate(model, sets, protocol=how, intervals=Intervals(None), **options))
-        if run is None:
+        known = {score.data.sha256 for score in run.scores} if run else set()
+        own = list(map(load_pairs, self.data))
+        if not labelled and all(pairs.sha256 in known for pairs in own):
             return super().scored(name, subject)
-        return scored_tasks(name, run, self.tasks, statistics=(*CORRELATIONS, AVERAGE_PRECISION), **options)
+        sets: list[Any] = [*own, *(task for task in self.tasks if task not in labelled)]
+        sets += [labelled_pairs(task, list(map(Path, self.data_dirs))) for task in labelled]
+        model: Any = RecordedModel(run.model) if run else subject
+        how = choose_protocol(similarity=run.protocol.similarity if run else None)
+        options: dict[str, Any] = {"data_dirs": self.data_dirs, "progress": self.progress}
+        return scored_tasks(name, evaluate(model, sets, protocol=how, intervals=Intervals(None), **options))
 
     def measure(self, model: str, given: Sequence[LabelledPairs]) -> Iterator[Row]:
         estimates, how = self.estimates, self.estimates.intervals
@@ -134,15 +135,15 @@ class Threshold(OfTasks):
         hidden = ["group", f"{CUTOFF}: interval"] if self.carry is None else []
         hidden += [f"{name}: interval" for name in RATES[4:]]
         table = with_intervals(rows, ["model", "task", "group"], digits=3).drop(columns=hidden)
-        caption = f"The cutoff for {self.constants['target']}, and its rates on other pairs"
+        caption = f"The cutoff for {self.constants['target']}, and its rates"
         return Tables([Table(table, caption, 3, notes=self.notes)])
 
     @property
     def notes(self) -> tuple[str, ...]:
-        rows = self.frame[(self.frame["group"] == FITTED) & (self.frame["measure"] == CUTOFF)]
+        rows = self.frame[(self.frame["group"] == FITTED) & (self.frame["measure"] == FALSE)]
         tasks = rows[rows["value"].isna()].groupby("model", sort=False)["task"].agg(", ".join)
-        none = note_of("No cutoff separates the pairs at this rate", tasks)
-        about = "A cutoff meets its target on new pairs with 90 % confidence. Its rates are of other pairs."
+        none = note_of("No cutoff separates all pairs, or any four fifths of them, at this rate", tasks)
+        about = "A fitted cutoff meets its target on new pairs with 90 % confidence; its rates are of other pairs."
         return (about, *none, *similarity_notes(self.frame))
 
     def panels(self) -> Mapping[str, pd.DataFrame]:

@@ -83,7 +83,8 @@ def refuse(context: typer.Context, what: str, *options: str) -> None:
     chosen = [name for name in options if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"]
     if chosen:
         verb, rest = ("applies", "leave it out") if len(chosen) == 1 else ("apply", "leave them out")
-        raise UserError(f"{listed([option_name(params[name]) for name in chosen])} {verb} to {what}: {rest}.")
+        flags = ["/".join([option_name(params[name]), *params[name].secondary_opts]) for name in chosen]
+        raise UserError(f"{listed(flags)} {verb} to {what}: {rest}.")
 
 
 def names(text: str | None) -> list[str]:

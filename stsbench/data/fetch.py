@@ -113,7 +113,8 @@ def download(url: str, target: Path, sha256: str | None, progress: Progress = si
         answer = requests.get(url, stream=True, timeout=TIMEOUT, headers={"Accept-Encoding": "identity"})
         with answer, Path(file).open("wb") as stream:
             answer.raise_for_status()
-            total = int(answer.headers.get("Content-Length", 0))
+            size = answer.headers.get("Content-Length", "")
+            total = int(size) if size.isdigit() else 0
             for chunk in answer.iter_content(_CHUNK):
                 stream.write(chunk)
                 progress(f"downloading {target.name}", stream.tell(), total)

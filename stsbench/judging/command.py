@@ -219,7 +219,9 @@ def _after_check(run: Path, baseline: Path | None, result: "Check") -> Sequence[
     off = [cell for cell in result.cells if cell.verdict in {"fail", "not comparable"}]
     row = next((cell.origin for cell in off if cell.name in STS_TASKS), "")
     if not row:
-        return ("published", "row", *result.against)
+        missing = [cell.name for cell in result.of("not measured") if cell.name in STS_TASKS]
+        measure = ("run", "--model", result.run, "--tasks", ",".join(missing))
+        return measure if missing else ("published", "row", *result.against)
     # A record names its model; a file of results does not.
     model = ("--model", "MODEL") if run.is_file() and run.name != "run.json" else (run,)
     return ("diagnose", *model, "--claim", f"row:{row}")

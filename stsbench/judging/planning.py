@@ -134,7 +134,7 @@ def plan(
     """
     if difference is not None and not (math.isfinite(difference) and difference > 0):
         raise UserError(f"a difference of {difference:g} points: give more than 0, such as 0.5.")
-    named, _ = choose_runs([a, b], comparable=True)
+    named, _ = choose_runs([a, b], 2, comparable=True)
     tasks, notes = aligned_scores(named, progress=progress)
     spreads, spread_source = _spreads(spread, [task.task for task in tasks])
     rows = [_planned(task, interval, difference, spreads.get(task.task, math.nan)) for task in tasks]

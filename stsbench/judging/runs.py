@@ -56,7 +56,7 @@ def choose_runs(
         notes += [f"left out: {path} is an experiment; its runs are in {path}/jobs." for path in experiments]
     if not least <= len(chosen) <= most:
         expected = f"at least {least}" if most == math.inf else f"{least} to {most}"
-        raise UserError(f"expected {expected} runs, got {len(chosen)}.")
+        raise UserError(" ".join([f"expected {expected} runs, got {len(chosen)}.", *notes]))
     records = [read_results(run) for run in chosen]
     named = dict(zip(labels(records), records, strict=True))
     if not may_repeat:

@@ -241,7 +241,7 @@ def _interrupt_names_resume(folder: RunFolder) -> Iterator[None]:
 
 
 def _refuse_with_resume(**given: Any) -> None:
-    named = [f"--{name}" for name, value in given.items() if value not in (None, (), {})]
+    named = [f"--{name}" for name, value in given.items() if value not in (None, (), [], {})]
     if named:
         raise UserError(f"{' and '.join(named)}: not with --resume, which keeps the settings of the training.")
 

@@ -78,6 +78,7 @@ COMMANDS = [
     ("compare a c", "sample: metric is spearman in one and pearson"),
     ("rank a", "expected 2 to 100 runs"),
     ("plan a b --difference 0 --seed-spread 1", "more than 0"),
+    ("plan a experiment", "got 1. left out: experiment is an experiment"),
     ("compare --a 70 --number 1", "no seeds of '70'"),
     ("check a --against nothing", "no published row 'nothing'"),
     ("check a --margin 1", "--margin needs --baseline"),
@@ -155,6 +156,7 @@ FILES = {f"{number}.tsv": content for number, (content, _) in enumerate(PAIRS)} 
     "digits.json": b'{"STS12": ' + b"9" * 5000 + b"}",
     "alias.yaml": b"a: &a [*a]",
     "digits.yaml": b"seed: " + b"9" * 5000,
+    "experiment/experiment.yaml": b"recipe: simcse\n",
 }
 VECTORS = [
     ("v.npy --sentences two.txt", r"two\.txt lacks \d+ of the \d+ sentences"),
@@ -232,7 +234,7 @@ def test_a_mistake_is_one_sentence_with_exit_code_2_and_changes_nothing(
 ) -> None:
     for name, options in (("a", ("words",)), ("b", ("letters",)), ("c", ("words", "--metric", "pearson"))):
         on_sample(name, *options, "--no-intervals")
-    for name in ("empty", "folder", "folder.png"):
+    for name in ("empty", "experiment", "folder", "folder.png"):
         Path(name).mkdir()
     for name, content in FILES.items():
         Path(name).write_bytes(content)

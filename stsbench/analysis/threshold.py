@@ -41,10 +41,9 @@ class Threshold(OfTasks):
 
     Returns:
         One row per model, task (and `all tasks`), measure and group, with `value`, `low` and `high`. Group
-        `fitted`: the `cutoff` (NaN if none meets the `target`), and on pairs not used to choose it the rate of
-        `false matches` among non-matches, `precision`, `recall`, the share `matched` and `balanced accuracy`.
-        With `carry` the same for `carried`, with as many false matches as in `origin`, and `kept`, the old number.
-        `probability`: of a match, by isotonic regression; groups are similarities.
+        `fitted`: the `cutoff` (NaN if none meets the `target`), and on other pairs the rate of `false matches`
+        among non-matches, `precision`, `recall`, the share `matched` and `balanced accuracy`. With `carry` also
+        `carried` (as many false matches as in `origin`) and `kept`. Groups of `probability` are similarities.
 
     >>> from stsbench import threshold
     >>> cut = threshold(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], tasks=["sample"])

@@ -28,13 +28,12 @@ FALSE, PRECISION, RECALL = TARGETS = "false matches", "precision", "recall"
 RATES = (*TARGETS, "matched", "balanced accuracy")
 
 _FIRST = 3.9  # At the target, non-matches above the first cutoff that is tested for a precision
-_FOLDS = 5
-_DRAWS = 200  # Of the band of a probability
+_FOLDS, _DRAWS = 5, 200  # Of the rates; of the band of a probability
 
 
 @dataclass(frozen=True, eq=False)
 class LabelledPairs:
-    """The n pairs of a task with their similarities, whether they match, and the sentences that they share."""
+    """The n pairs of a task: their similarities of a kind, whether they match, and the sentences they share."""
 
     name: str
     similarity: Floats
@@ -74,6 +73,10 @@ class LabelledPairs:
         return self.kind == other.kind and all(map(np.array_equal, *sides))
 
 
+def _last_of_ties(falling: Floats) -> NDArray[np.intp]:
+    return np.flatnonzero(np.append(falling[1:] < falling[:-1], True))
+
+
 def cutoff_of(pairs: LabelledPairs, target: str, rate: float, dependence: Dependence) -> float:
     """Returns the last cutoff that meets a target on new pairs with 90 % confidence; NaN if there is none.
 
@@ -107,7 +110,7 @@ def cutoff_of(pairs: LabelledPairs, target: str, rate: float, dependence: Depend
     shares = [(counted, head) if of_matched else (head, counted) for head in heads]
     effect = design_effect(shares, sharing, dependence, CONFIDENCE)
     half = 0.5 if of_matched else 0
-    distinct = np.flatnonzero(np.append(falling[1:] < falling[:-1], True))
+    distinct = _last_of_ties(falling)
     x, n = counts[distinct] / effect, sizes[distinct] / effect
     confidence = betainc(x + half, n - x + 1 - half, share)
     if of_matched:
@@ -121,7 +124,7 @@ def cutoff_of(pairs: LabelledPairs, target: str, rate: float, dependence: Depend
     meets = np.flatnonzero(confidence >= CONFIDENCE)
     if not len(meets):
         return nan
-    ends = [min(meets[-1] + 1, len(distinct) - 1), meets[-1]]
+    ends = [min(meets[-1] + 1, len(n) - 1), meets[-1]]
     return sign * float(np.interp(CONFIDENCE, confidence[ends], falling[distinct[ends]]))
 
 
@@ -148,7 +151,7 @@ def carried_cutoff(
     falling = np.sort(pairs.similarity[~pairs.matches])[::-1]
     before = ~pairs.matches & (origin.similarity >= old)
     rank, size = int(before.sum()), len(falling)
-    ends = np.flatnonzero(np.append(falling[1:] < falling[:-1], True))
+    ends = _last_of_ties(falling)
     nearest = int(np.argmin(np.abs(np.append(ends + 1, 0) - rank)))
     if nearest == len(ends):
         return {"value": float(np.nextafter(falling[0], np.inf)), "low": nan, "high": nan}

@@ -85,8 +85,8 @@ class Threshold(OfTasks):
         target, rate = self.goal
         self.constants = {"target": f"{target} {'<=' if target == FALSE else '>='} {rate:g}"}
         origin = self.origin if isinstance(self.origin, RunRecord | None) else load_run(self.origin)
-        of_origin = [self._pairs(*item) for item in analysable(origin).items()] if origin else [[]]
-        self._origin = {of.name: of for of in of_origin[0]}
+        items = analysable(origin).items() if origin else ()
+        self._origin = {of.name: of for item in items for of in self._pairs(*item)}
         return {name: self._pairs(name, subject) for name, subject in subjects.items()}
 
     def _pairs(self, name: str, subject: Subject) -> list[LabelledPairs]:
@@ -99,7 +99,7 @@ class Threshold(OfTasks):
         labelled = [task for task, kind in kinds.items() if kind == "labelled"]
         run = subject if isinstance(subject, RunRecord) else None
         known = {score.data.sha256 for score in run.scores} if run else set()
-        own = list(map(load_pairs, self.data))
+        own = self.read_once(lambda: list(map(load_pairs, self.data)), "own", self.data)
         if not labelled and all(pairs.sha256 in known for pairs in own):
             return super().scored(name, subject)
         sets: list[Any] = [*own, *(task for task in self.tasks if task not in labelled)]

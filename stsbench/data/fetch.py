@@ -109,6 +109,7 @@ def download(url: str, target: Path, sha256: str | None, progress: Progress = si
     pooch.get_logger().setLevel("WARNING")  # its other lines name temporary files
 
     def write(url: str, file: str, _: object) -> None:
+        Path(file).unlink()  # written anew, because pooch's own file can be read by its owner only
         # A compressed answer would make byte counts meaningless.
         answer = requests.get(url, stream=True, timeout=TIMEOUT, headers={"Accept-Encoding": "identity"})
         with answer, Path(file).open("wb") as stream:
@@ -120,8 +121,8 @@ def download(url: str, target: Path, sha256: str | None, progress: Progress = si
                 progress(f"downloading {target.name}", stream.tell(), total)
 
     with atomic_path(target) as path:
-        name, mode = path.name, path.stat().st_mode
-        path.unlink()
+        path.unlink()  # pooch leaves an existing file without a hash alone
+        name = path.name
         files = pooch.create(path.parent, "", registry={name: sha256}, urls={name: url}, retry_if_failed=RETRIES)
         try:
             files.fetch(name, downloader=write)
@@ -132,7 +133,6 @@ def download(url: str, target: Path, sha256: str | None, progress: Progress = si
             raise UserError(
                 f"{url} is not the catalogued file (expected SHA-256 {sha256}): {_BY_HAND}."
             ) from error
-        path.chmod(mode)  # pooch's files can be read by their owner only
 
 
 def _get_files(chosen: Source, expected: Sequence[CatalogueFile], folder: Path, progress: Progress) -> Fetched:

@@ -112,9 +112,9 @@ def _in_earlier(data: StsData, data_dirs: Sequence[Path]) -> _Exclusion:
         names = names[: names.index(data.task)]
     texts = [data.text if data.text in data_sets()[name].texts else SENTEVAL for name in names]
     earlier = [load_sts(name, "test", text, data_dirs) for name, text in zip(names, texts, strict=True)]
-    known = [pair for task in earlier for pair in pair_ids(*_sides(task)).tolist()]
+    known = np.concatenate([np.empty(0, np.uint64), *(pair_ids(*_sides(task)) for task in earlier)])
     return _Exclusion(
-        shared_ids(pair_ids(*_sides(data)), np.array(known, dtype=np.uint64)).mask,
+        shared_ids(pair_ids(*_sides(data)), known).mask,
         "are pairs of an earlier task",
         OVERLAP,
         [file for task in earlier for file in task.files],

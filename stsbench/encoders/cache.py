@@ -198,7 +198,7 @@ class EmbeddingCache:
                     f"SELECT rowid, key, content, checksum FROM {table} WHERE key IN ({marks})", batch
                 )
                 for row, key, content, checksum in rows:
-                    if isinstance(content, bytes) and checksum == crc32(content, crc32(key, self._seed)):
+                    if isinstance(content, bytes) and checksum == self._checksum(key, content):
                         found[key] = content
                     else:
                         damaged.append((row,))
@@ -216,7 +216,7 @@ class EmbeddingCache:
 
     def _add(self, table: str, rows: Mapping[bytes, bytes]) -> None:
         """Inserts the rows whose keys are new, in one transaction."""
-        checked = [(key, content, crc32(content, crc32(key, self._seed))) for key, content in rows.items()]
+        checked = [(key, content, self._checksum(key, content)) for key, content in rows.items()]
 
         def add(connection: sqlite3.Connection) -> None:
             connection.execute("BEGIN IMMEDIATE")
@@ -248,6 +248,9 @@ class EmbeddingCache:
                 f"cannot use the embedding cache {self.path} ({error.strerror or error}): "
                 "free some space, set STSBENCH_CACHE to another folder, or use --no-cache.",
             )
+
+    def _checksum(self, key: bytes, content: bytes) -> int:
+        return crc32(content, crc32(key, self._seed))
 
 
 @contextmanager

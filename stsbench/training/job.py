@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,9 +60,8 @@ class Job:
         path = self.recipe.corpus.path
         if path is None or not self.around.world.leads:
             return []
-        rows = partial(_rows, self.recipe, corpus_file(path))
-        folders = [Path(folder) for folder in self.around.data_dirs]
-        sentence = corpus_sentence(lambda: (text for _, sentences in rows() for text in sentences), folders)
+        texts = (sentence for _, sentences in _rows(self.recipe, corpus_file(path)) for sentence in sentences)
+        sentence = corpus_sentence(texts, [Path(folder) for folder in self.around.data_dirs])
         return [sentence] if sentence else []
 
     @property

@@ -3,7 +3,7 @@
 `stsbench data overlap --corpus` also counts pairs and near-duplicates.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -28,22 +28,24 @@ STS_B = ("STS-B:dev", "STS-B:test")
 SCORED = (*STS_B, *(f"{task}:test" for task in STS_TASKS if task != "STS-B"))
 """The sets that encoders are selected by (STS-B's dev split) and scored on."""
 
+_AT_ONCE = 200_000  # Sentences of a corpus in memory at once, as it may not fit
 _HELD_OUT = 0.1
 """The share of rows that a task without a dev table is scored on."""
 
 
-def corpus_sentence(read: Callable[[], Iterable[str]], data_dirs: Sequence[Path] = ()) -> str:
-    """Returns how many scored sentences a corpus contains; empty, without reading it, if no set is available.
-
-    `read` streams the corpus; it is called once for each way of comparing.
-    """
+def corpus_sentence(texts: Iterable[str], data_dirs: Sequence[Path] = ()) -> str:
+    """Returns how many scored sentences a corpus contains; empty, without reading it, if no set is available."""
     sets, absent = read_splits(SCORED, data_dirs)
     if not sets:
         return ""
-    ways = [(ids_of, ids_of(read())) for ids_of in (sentence_ids, folded_ids)]
+    ways, left = (sentence_ids, folded_ids), iter(texts)
+    corpora = [ids_of([]) for ids_of in ways]
+    while batch := list(islice(left, _AT_ONCE)):
+        corpora = [np.append(ids, ids_of(batch)) for ids, ids_of in zip(corpora, ways, strict=True)]
     some, none = [], []
     for name, data in sets.items():
-        released, letters = (shared_ids(ids_of(sentences_in(data)), corpus) for ids_of, corpus in ways)
+        ids = [ids_of(sentences_in(data)) for ids_of in ways]
+        released, letters = map(shared_ids, ids, corpora)
         if letters.shared:
             counts = f"{letters.shared:,} of the {letters.distinct:,} of {name}"
             some.append(f"{counts} ({released.shared:,} as released)")

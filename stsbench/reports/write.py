@@ -1,5 +1,6 @@
 """A report as a folder: a self-contained page, the same in Markdown, every table and figure as a file."""
 
+import re
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ PAGE = "index.html"
 GENERATOR = "stsbench report"
 """The generator named in the page; a folder with such a page may be replaced."""
 
+_INTERVAL = re.compile(r"\[\S+, \S+\]")
 _VERDICTS = {"pass": "pass", "fail": "fail", "supported": "pass", "contradicted": "fail"}
 
 
@@ -149,5 +151,7 @@ def _rows(table: Table) -> Iterator[tuple[bool, list[HtmlCell]]]:
                 look = f"verdict {_VERDICTS.get(text, 'other')}"
             if text == MISSING:
                 look += " missing"
+            if _INTERVAL.fullmatch(text):
+                look += " interval"
             cells.append(HtmlCell(text, key, one_line(table.hints.get((number, name), "")), look))
         yield number in table.own, cells

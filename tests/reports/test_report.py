@@ -230,6 +230,10 @@ def test_own_pairs_have_every_analysis_if_their_sentences_are_given(tmp_path: Pa
     missing = set(ANALYSES) - set(parsed.all("id"))
     assert not missing
     assert "kinds of pairs by their words" not in parsed.text
+    cells = [of for tag, of in parsed.elements if tag == "td"]
+    intervals = [of for of in cells if re.fullmatch(r"\[\S+, \S+\]", str(of["data-key"]))]
+    assert intervals
+    assert intervals == [of for of in cells if of["class"] == "text interval"]
 
 
 def test_training_curves_come_from_the_log_beside_the_record(make_record: Make, tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ def carried_cutoff(
     non-match, and has no interval.
     """
     if origin is None or not pairs.has_pairs_of(origin):
-        raise UserError(f"the run of --from has other pairs or similarities of {pairs.name}: measure both alike.")
+        raise UserError(f"--from has other pairs of {pairs.name} or another similarity: measure both runs alike.")
     falling = np.sort(pairs.similarity[~pairs.matches])[::-1]
     before = ~pairs.matches & (origin.similarity >= old)
     rank, size = int(before.sum()), len(falling)

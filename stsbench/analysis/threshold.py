@@ -141,8 +141,8 @@ class Threshold(OfTasks):
     def notes(self) -> tuple[str, ...]:
         rows = self.frame[(self.frame["group"] == FITTED) & (self.frame["measure"] == FALSE)]
         tasks = rows[rows["value"].isna()].groupby("model", sort=False)["task"].agg(", ".join)
-        none = note_of("No cutoff separates all pairs, or any four fifths of them, at this rate", tasks)
-        about = "A fitted cutoff meets its target on new pairs with 90 % confidence; its rates are of other pairs."
+        none = note_of("No cutoff separates the pairs, or four fifths of them, at this rate", tasks)
+        about = "A fitted cutoff meets its target on new pairs with 90 % confidence; its rates are on other pairs."
         return (about, *none, *similarity_notes(self.frame))
 
     def panels(self) -> Mapping[str, pd.DataFrame]:

@@ -150,7 +150,7 @@ SERVED = (
     served("padding", cost=6, tries=_paddings),
     Axis("precision", (*PRECISIONS, INT8), cost=7, moves="bits", label="computes in {value}"),
 )
-"""What a server may do otherwise."""
+"""What a server may do differently."""
 
 FLOOR, ALIKE = 1e-6, 0.05
 """The error of float32's rounding; smaller ratios of errors (log10) do not count."""

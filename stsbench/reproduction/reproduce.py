@@ -171,7 +171,7 @@ class Reproductions(Result):
         made = frame.rename(columns={"can be made": "at"})[possible][["table", "at", "claims", "shows"]]
         notes = (
             "`--csv` has the requirements at each scale.",
-            "Four tables were made at the scale laptop, with the hours that each took (docs: reproduced here).",
+            "docs/reproduced-here.md has four tables at the scale laptop, and the hours that each took.",
         )
         return Tables(
             [

@@ -208,7 +208,7 @@ def test_a_carried_cutoff_among_ties_is_the_nearest_and_other_pairs_are_refused(
         replace(pairs, kind="dot"),
         replace(pairs, sharing=made(copies=2).take(np.arange(800) < 400).sharing),
     ):
-        with pytest.raises(UserError, match="other pairs or similarities"):
+        with pytest.raises(UserError, match="--from has other pairs of made"):
             carried_cutoff(pairs, other, 0.7, estimates)
 
 
